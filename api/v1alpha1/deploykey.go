@@ -1,0 +1,110 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DeployKeyAccess says what a deploy key may do.
+// +kubebuilder:validation:Enum=ReadOnly;ReadWrite
+type DeployKeyAccess string
+
+// What a deploy key may do.
+const (
+	// DeployKeyReadOnly clones and fetches.
+	DeployKeyReadOnly DeployKeyAccess = "ReadOnly"
+	// DeployKeyReadWrite pushes as well.
+	DeployKeyReadWrite DeployKeyAccess = "ReadWrite"
+)
+
+// DeployKeySpec declares an SSH key that machines use for one project.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+type DeployKeySpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// projectRef names a project in the same namespace; it cannot change.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef cannot change"
+	// +required
+	ProjectRef Reference `json:"projectRef"`
+
+	// title says what the key is for.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Title string `json:"title"`
+
+	// publicKey in the form of an authorized_keys line; it cannot change.
+	// +kubebuilder:validation:MinLength=16
+	// +kubebuilder:validation:MaxLength=8192
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="publicKey cannot change: make a new key"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('PRIVATE KEY')",message="publicKey holds a private key: consider it lost, make a new pair and give its public half"
+	// +required
+	PublicKey string `json:"publicKey"`
+
+	// access says whether the key may push.
+	// +kubebuilder:default=ReadOnly
+	// +optional
+	Access DeployKeyAccess `json:"access,omitempty"`
+}
+
+// DeployKeyStatus is what Forgeplane observed of a deploy key.
+type DeployKeyStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// fingerprintMD5 is the older form, pairs of hexadecimal digits with colons between.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	FingerprintMD5 string `json:"fingerprintMD5,omitempty"`
+
+	// fingerprintSHA256 is the form that ssh-keygen -l prints.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	FingerprintSHA256 string `json:"fingerprintSHA256,omitempty"`
+}
+
+// DeployKey is an SSH key that machines use for one project.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=dkey,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=.spec.title
+// +kubebuilder:printcolumn:name="Access",type=string,JSONPath=.spec.access
+// +kubebuilder:printcolumn:name="Fingerprint",type=string,priority=1,JSONPath=.status.fingerprintSHA256
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+type DeployKey struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec DeployKeySpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status DeployKeyStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (k *DeployKey) GetCommonStatus() *CommonStatus { return &k.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (k *DeployKey) IDs() (spec, status *int64) { return &k.Spec.ID, &k.Status.ID }
+
+// DeployKeyList is a list of deploy keys.
+// +kubebuilder:object:root=true
+type DeployKeyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DeployKey `json:"items"`
+}

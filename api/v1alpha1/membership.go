@@ -1,0 +1,86 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MembershipSpec declares that a user has a role in a group or project, and in everything below it.
+// +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || self.projectRef == oldSelf.projectRef)",message="projectRef cannot change",fieldPath=".projectRef"
+// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || self.groupRef == oldSelf.groupRef)",message="groupRef cannot change",fieldPath=".groupRef"
+type MembershipSpec struct {
+	// userRef names the user; it cannot change.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userRef cannot change"
+	// +required
+	UserRef Reference `json:"userRef"`
+
+	// projectRef names a project in the same namespace.
+	// +optional
+	ProjectRef *Reference `json:"projectRef,omitempty"`
+
+	// groupRef names a group in the same namespace.
+	// +optional
+	GroupRef *Reference `json:"groupRef,omitempty"`
+
+	// role that the user gets.
+	// +required
+	Role Role `json:"role"`
+
+	// expiresAt is when the membership ends; never when omitted.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// MembershipStatus is what Forgeplane observed of a membership.
+type MembershipStatus struct {
+	CommonStatus `json:",inline"`
+
+	// userID is the id of the user.
+	// +optional
+	UserID int64 `json:"userID,omitempty"`
+
+	// targetPath is the full path of the group or project.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// effectiveRole is the highest role that the user has there, from this membership or one further up.
+	// +optional
+	EffectiveRole Role `json:"effectiveRole,omitempty"`
+}
+
+// Membership gives a user a role in a group or project.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=member,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:selectablefield:JSONPath=.spec.groupRef.name
+// +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=.spec.userRef.path
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=.spec.role
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=.status.effectiveRole
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+type Membership struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec MembershipSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status MembershipStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (m *Membership) GetCommonStatus() *CommonStatus { return &m.Status.CommonStatus }
+
+// MembershipList is a list of memberships.
+// +kubebuilder:object:root=true
+type MembershipList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Membership `json:"items"`
+}

@@ -1,0 +1,218 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// LabelDefaultProtection marks the ProtectedBranch that a project makes for its default branch. A ProtectedBranch of
+// the same branch without it takes over.
+const LabelDefaultProtection = "forgeplane.dev/default-protection"
+
+// AccessRole is a role that an access level asks for.
+// +kubebuilder:validation:Enum=NoOne;Developer;Maintainer;Admin
+type AccessRole string
+
+// The roles of access levels, with the numbers of the REST API: 0, 30, 40 and 60.
+const (
+	// AccessNoOne lets nobody through (0).
+	AccessNoOne AccessRole = "NoOne"
+	// AccessDeveloper lets Developers and Maintainers through (30).
+	AccessDeveloper AccessRole = "Developer"
+	// AccessMaintainer lets Maintainers through (40).
+	AccessMaintainer AccessRole = "Maintainer"
+	// AccessAdmin lets administrators of the instance through (60).
+	AccessAdmin AccessRole = "Admin"
+)
+
+// AccessLevel lets somebody through: everybody of a role, one user, the members of a group, or a deploy key.
+// +kubebuilder:validation:ExactlyOneOf=role;userRef;groupRef;deployKeyRef
+type AccessLevel struct {
+	// role lets through who has at least this role in the project.
+	// +optional
+	Role AccessRole `json:"role,omitempty"`
+
+	// userRef lets one user through, if he is at least Developer in the project.
+	// +optional
+	UserRef *Reference `json:"userRef,omitempty"`
+
+	// groupRef lets the members of a group through who are at least Developers in the project. The group is in the
+	// same namespace, or one that the project is in.
+	// +optional
+	GroupRef *Reference `json:"groupRef,omitempty"`
+
+	// deployKeyRef lets a deploy key of the project through, if the key may write.
+	// +kubebuilder:validation:XValidation:rule="!has(self.path)",message="a deploy key has no path: name it by name or id"
+	// +optional
+	DeployKeyRef *Reference `json:"deployKeyRef,omitempty"`
+}
+
+// ProtectedBranchSpec declares who may do what to a branch, or to all that match a wildcard.
+// +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || self.projectRef == oldSelf.projectRef)",message="projectRef cannot change",fieldPath=".projectRef"
+// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || self.groupRef == oldSelf.groupRef)",message="groupRef cannot change",fieldPath=".groupRef"
+type ProtectedBranchSpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// projectRef names a project in the same namespace.
+	// +optional
+	ProjectRef *Reference `json:"projectRef,omitempty"`
+
+	// groupRef names a group in the same namespace: every project below it inherits the protection.
+	// +optional
+	GroupRef *Reference `json:"groupRef,omitempty"`
+
+	// branch is the name of a branch, without refs/heads/, or a wildcard in which each * stands for any characters,
+	// slashes included. The branch need not exist. It cannot change.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="branch cannot change: declare another ProtectedBranch"
+	// +required
+	Branch string `json:"branch"`
+
+	// push says who may push; Maintainers when omitted.
+	// +kubebuilder:default={{role:Maintainer}}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Push []AccessLevel `json:"push,omitempty"`
+
+	// merge says who may merge; Maintainers when omitted.
+	// +kubebuilder:default={{role:Maintainer}}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Merge []AccessLevel `json:"merge,omitempty"`
+
+	// unprotect says who may change or remove the protection over REST; Maintainers when omitted.
+	// +kubebuilder:default={{role:Maintainer}}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="!self.exists(l, has(l.role) && l.role == 'NoOne')",message="unprotect cannot be NoOne: nobody could take the protection away"
+	// +listType=atomic
+	// +optional
+	Unprotect []AccessLevel `json:"unprotect,omitempty"`
+
+	// allowForcePush lets those who may push rewrite the branch as well.
+	// +optional
+	AllowForcePush bool `json:"allowForcePush,omitempty"`
+
+	// codeOwnerApprovalRequired refuses a push that changes what the CODEOWNERS file of the branch names.
+	// +optional
+	CodeOwnerApprovalRequired bool `json:"codeOwnerApprovalRequired,omitempty"`
+}
+
+// ResolvedAccessLevel is an access level with its reference resolved.
+type ResolvedAccessLevel struct {
+	// description is what the REST API shows for it.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// role that is asked for.
+	// +optional
+	Role AccessRole `json:"role,omitempty"`
+
+	// userID of the user.
+	// +optional
+	UserID int64 `json:"userID,omitempty"`
+
+	// groupID of the group.
+	// +optional
+	GroupID int64 `json:"groupID,omitempty"`
+
+	// deployKeyID of the deploy key.
+	// +optional
+	DeployKeyID int64 `json:"deployKeyID,omitempty"`
+}
+
+// ProtectedBranchStatus is what Forgeplane observed of a protection.
+type ProtectedBranchStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// targetPath is the full path of the project or group.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// push levels with their references resolved.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Push []ResolvedAccessLevel `json:"push,omitempty"`
+
+	// merge levels with their references resolved.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Merge []ResolvedAccessLevel `json:"merge,omitempty"`
+
+	// unprotect levels with their references resolved.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Unprotect []ResolvedAccessLevel `json:"unprotect,omitempty"`
+
+	// matchedBranches are the branches of the project that are protected now, the first 100 of them.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=atomic
+	// +optional
+	MatchedBranches []string `json:"matchedBranches,omitempty"`
+
+	// matchedBranchCount is how many branches of the project are protected now.
+	// +optional
+	MatchedBranchCount int32 `json:"matchedBranchCount"`
+}
+
+// ProtectedBranch says who may push to, merge into and unprotect a branch.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=protectedbranches,shortName=pb,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.branch
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
+// +kubebuilder:printcolumn:name="Branch",type=string,JSONPath=.spec.branch
+// +kubebuilder:printcolumn:name="Push",type=string,JSONPath=.status.push[*].description
+// +kubebuilder:printcolumn:name="Matched",type=integer,priority=1,JSONPath=.status.matchedBranchCount
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+type ProtectedBranch struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec ProtectedBranchSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status ProtectedBranchStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (b *ProtectedBranch) GetCommonStatus() *CommonStatus { return &b.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (b *ProtectedBranch) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
+
+// ProtectedBranchList is a list of protections.
+// +kubebuilder:object:root=true
+type ProtectedBranchList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProtectedBranch `json:"items"`
+}

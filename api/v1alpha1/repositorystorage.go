@@ -1,0 +1,74 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RepositoryStorageSpec declares a shard.
+type RepositoryStorageSpec struct {
+	// path is the absolute path at which the volume is mounted, in every process that serves repositories; it cannot change.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/.*[^/]$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot change: declare another RepositoryStorage and move the projects"
+	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(s, s == '..' || s == '.')",message="path is to have no . or .. in it"
+	// +required
+	Path string `json:"path"`
+
+	// weight is the share of new projects that this shard takes, against the weights of the others; 0 takes none.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:default=100
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+}
+
+// RepositoryStorageStatus is what Forgeplane observed of a shard.
+type RepositoryStorageStatus struct {
+	CommonStatus `json:",inline"`
+
+	// capacityBytes is the size of the volume.
+	// +optional
+	CapacityBytes int64 `json:"capacityBytes,omitempty"`
+
+	// availableBytes is what is free of it, rounded down to a hundredth of the capacity so that it changes seldom.
+	// +optional
+	AvailableBytes int64 `json:"availableBytes,omitempty"`
+
+	// repositories is the number of projects whose repository is on this shard.
+	// +optional
+	Repositories int32 `json:"repositories"`
+}
+
+// RepositoryStorage is a shard: a mounted volume that holds Git repositories.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=shard,categories=forge
+// +kubebuilder:printcolumn:name="Path",type=string,JSONPath=.spec.path
+// +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=.spec.weight
+// +kubebuilder:printcolumn:name="Repositories",type=integer,JSONPath=.status.repositories
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+type RepositoryStorage struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec RepositoryStorageSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status RepositoryStorageStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (s *RepositoryStorage) GetCommonStatus() *CommonStatus { return &s.Status.CommonStatus }
+
+// RepositoryStorageList is a list of shards.
+// +kubebuilder:object:root=true
+type RepositoryStorageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RepositoryStorage `json:"items"`
+}

@@ -1,0 +1,133 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// UserState says whether a user may use the forge.
+// +kubebuilder:validation:Enum=Active;Blocked
+type UserState string
+
+// The states of a user.
+const (
+	// UserActive may sign in.
+	UserActive UserState = "Active"
+	// UserBlocked is refused everywhere, whatever token is shown.
+	UserBlocked UserState = "Blocked"
+)
+
+// UserType tells people from machines.
+// +kubebuilder:validation:Enum=Person;Bot
+type UserType string
+
+// The types of a user.
+const (
+	// UserPerson is a human being.
+	UserPerson UserType = "Person"
+	// UserBot is a program.
+	UserBot UserType = "Bot"
+)
+
+// UserSpec declares a user.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+type UserSpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// username is the unique short name, used in paths and for signing in.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
+	// +required
+	Username string `json:"username"`
+
+	// name is what people call the user; the username when omitted.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// email is the user's address, unique among users.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=254
+	// +kubebuilder:validation:Pattern=`^[^@\s]+@[^@\s]+$`
+	// +optional
+	Email string `json:"email,omitempty"`
+
+	// type tells people from machines.
+	// +kubebuilder:default=Person
+	// +optional
+	Type UserType `json:"type,omitempty"`
+
+	// admin makes the user an administrator of the whole forge.
+	// +optional
+	Admin bool `json:"admin,omitempty"`
+
+	// state blocks a user, or lets him in.
+	// +kubebuilder:default=Active
+	// +optional
+	State UserState `json:"state,omitempty"`
+
+	// kubernetes is the Kubernetes identity that acts as this user.
+	// +optional
+	Kubernetes *KubernetesIdentity `json:"kubernetes,omitempty"`
+}
+
+// KubernetesIdentity is the name under which kube-apiserver knows a caller.
+type KubernetesIdentity struct {
+	// username as kube-apiserver authenticates it, for example system:serviceaccount:ci:builder.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Username string `json:"username"`
+}
+
+// UserStatus is what Forgeplane observed of a user.
+type UserStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+}
+
+// User is a person or program that uses the forge.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=fuser,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.username
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:printcolumn:name="Username",type=string,JSONPath=.spec.username
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=.spec.state
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+type User struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec UserSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status UserStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (u *User) GetCommonStatus() *CommonStatus { return &u.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (u *User) IDs() (spec, status *int64) { return &u.Spec.ID, &u.Status.ID }
+
+// UserList is a list of users.
+// +kubebuilder:object:root=true
+type UserList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []User `json:"items"`
+}

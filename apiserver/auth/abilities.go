@@ -1,0 +1,90 @@
+package auth
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Ability is something that can be done with a project.
+type Ability int
+
+// The abilities.
+const (
+	// ReadProject is to know that the project exists, and to see what is public of it.
+	ReadProject Ability = iota
+	// ReadCode is to clone, fetch and read the repository.
+	ReadCode
+	// PushCode is to push, as far as protections allow.
+	PushCode
+)
+
+// Access is what one caller may do with one project.
+type Access struct {
+	// Role is the caller's effective role; Owner for an administrator.
+	Role role.Role
+	// Admin is true for an administrator of the instance.
+	Admin bool
+
+	signedIn   bool
+	visibility v1alpha1.Visibility
+	code       v1alpha1.FeatureAccess
+}
+
+// May reports whether the caller has an ability.
+func (a Access) May(what Ability) bool {
+	switch what {
+	case ReadProject:
+		return a.sees()
+	case ReadCode:
+		return a.readsCode()
+	case PushCode:
+		return a.readsCode() && a.Role >= role.Developer
+	default:
+		return false
+	}
+}
+
+func (a Access) sees() bool {
+	switch {
+	case a.Role >= role.Guest:
+		return true
+	case a.visibility == v1alpha1.VisibilityPublic:
+		return true
+	default:
+		return a.visibility == v1alpha1.VisibilityInternal && a.signedIn
+	}
+}
+
+func (a Access) readsCode() bool {
+	switch {
+	case a.code == v1alpha1.FeatureDisabled:
+		return false
+	case a.Role >= role.Reporter:
+		return true
+	default:
+		// A guest reads what everybody may, and no more.
+		return a.sees() && a.code != v1alpha1.FeaturePrivate && a.visibility != v1alpha1.VisibilityPrivate
+	}
+}
+
+// Access returns what a caller may do with the project of a scope.
+func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
+	access := Access{
+		signedIn:   !c.Anonymous(),
+		visibility: catalog.Visibility(s.Project.Spec.Visibility, s.Groups),
+		code:       s.Project.Spec.Features.Repository,
+	}
+	if c.Anonymous() {
+		return access, nil
+	}
+	if c.User.Spec.Admin {
+		access.Role, access.Admin = role.Owner, true
+		return access, nil
+	}
+	var err error
+	access.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
+	return access, err
+}

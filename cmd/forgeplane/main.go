@@ -1,0 +1,56 @@
+// Command forgeplane is the whole forge in one binary; its subcommands say which part of it runs.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// version is set when a release is built.
+var version = "development"
+
+func main() {
+	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "forgeplane:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "forgeplane",
+		Short: "A software forge whose settings are Kubernetes custom resources",
+		Long: `Forgeplane hosts Git repositories. What teams and administrators declare about them (projects, members,
+protected branches and so on) are custom resources, which its controllers put in force.`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(
+		runCommand("all", "Run the controllers and the Git server in one process", parts{controllers: true, server: true}),
+		runCommand("manager", "Run the controllers only, one of several replicas at a time", parts{controllers: true}),
+		runCommand("apiserver", "Run the Git server only, in any number of replicas", parts{server: true}),
+	)
+	return root
+}
+
+// parts of the forge that one process runs.
+type parts struct{ controllers, server bool }
+
+func runCommand(use, short string, p parts) *cobra.Command {
+	o := defaults(p)
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), p, o)
+		},
+	}
+	o.bind(cmd.Flags(), p)
+	return cmd
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ids"
+)
+
+// options are what the flags of a process set.
+type options struct {
+	kubeconfig     string
+	namespace      string
+	healthAddress  string
+	metricsAddress string
+	verbose        bool
+
+	// of the controllers
+	leaderElect bool
+	concurrency int
+	ids         ids.Range
+	rootGroups  []string
+
+	// of the server
+	httpAddress string
+	runtimeDir  string
+	hookBinary  string
+	gitBinary   string
+
+	development bool
+}
+
+// defaults are those of a process with the parts p: one of several replicas waits for its turn to lead, a single
+// process does not.
+func defaults(p parts) *options {
+	return &options{
+		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0",
+		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
+		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
+		gitBinary: "git",
+	}
+}
+
+func (o *options) bind(f *pflag.FlagSet, p parts) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "file that says how to reach the cluster; by default KUBECONFIG, then the pod's service account")
+	f.StringVar(&o.namespace, "namespace", o.namespace, "namespace of the platform: Secrets of access tokens, id counters, leader election")
+	f.StringVar(&o.healthAddress, "health-address", o.healthAddress, "address that serves /healthz and /readyz; 0 for none")
+	f.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "address that serves /metrics; 0 for none")
+	f.BoolVarP(&o.verbose, "verbose", "v", o.verbose, "log what is done and decided, not only what goes wrong")
+	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39 or later")
+	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
+		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
+	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, and log for people")
+	if p.controllers {
+		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
+		f.IntVar(&o.concurrency, "concurrency", o.concurrency, "how many objects of a kind are reconciled at once")
+		f.Int64Var(&o.ids.First, "first-id", o.ids.First, "first REST id to allocate")
+		f.Int64Var(&o.ids.Last, "last-id", o.ids.Last, "last REST id to allocate")
+	}
+	if p.server {
+		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP")
+		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
+		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
+	}
+}
+
+func (o *options) validate() error {
+	if o.ids.First < 1 || o.ids.Last > ids.MaxID || o.ids.First > o.ids.Last {
+		return fmt.Errorf("--first-id and --last-id are to be 1 to %d, in order", int64(ids.MaxID))
+	}
+	if o.concurrency < 1 {
+		return errors.New("--concurrency is to be 1 or more")
+	}
+	_, err := o.rootGroupRules()
+	return err
+}
+
+func (o *options) rootGroupRules() ([]catalog.RootGroupRule, error) {
+	rules := make([]catalog.RootGroupRule, 0, len(o.rootGroups))
+	for _, text := range o.rootGroups {
+		namespace, pattern, ok := strings.Cut(text, "=")
+		if _, err := path.Match(pattern, ""); !ok || namespace == "" || pattern == "" || err != nil {
+			return nil, fmt.Errorf("--root-groups %q is not in the form namespace=pattern", text)
+		}
+		rules = append(rules, catalog.RootGroupRule{Namespace: namespace, Path: pattern})
+	}
+	return rules, nil
+}
+
+func besideExecutable(name string) string {
+	executable, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(executable), name)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// run runs the parts of the forge until ctx ends.
+func run(ctx context.Context, p parts, o *options) error {
+	level := zapcore.WarnLevel
+	if o.verbose {
+		level = zapcore.InfoLevel
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(o.development), zap.Level(level)))
+
+	mgr, err := newManager(p, o)
+	if err != nil {
+		return err
+	}
+	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	rules, err := o.rootGroupRules()
+	if err != nil {
+		return err
+	}
+	cat := catalog.New(mgr.GetCache(), rules...)
+	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary})
+	if err != nil {
+		return err
+	}
+	repos := repository.New(engine, cat)
+	if p.controllers {
+		if err := addControllers(mgr, o, cat, repos); err != nil {
+			return err
+		}
+	}
+	if p.server {
+		if err := addServer(mgr, o, cat, repos, engine); err != nil {
+			return err
+		}
+	}
+	if err := addChecks(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;create;update
+
+func newManager(p parts, o *options) (ctrl.Manager, error) {
+	config, err := clusterConfig(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	// The API server's own priority and fairness says how fast is too fast.
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  scheme,
+		HealthProbeBindAddress:  o.healthAddress,
+		Metrics:                 server.Options{BindAddress: o.metricsAddress},
+		LeaderElection:          p.controllers && o.leaderElect,
+		LeaderElectionID:        "forgeplane-manager",
+		LeaderElectionNamespace: o.namespace,
+		// The process ends when it does not lead any more, so the next one need not wait for the lease to run out.
+		LeaderElectionReleaseOnCancel: true,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				// Secrets of tenants are read one by one when they are needed.
+				&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
+			},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return mgr, nil
+}
+
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return ctrl.GetConfig()
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// addChecks serves health: alive as long as it answers, ready when the cache is complete.
+func addChecks(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding a health check: %w", err)
+	}
+	err := mgr.AddReadyzCheck("cache", func(r *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
+			return fmt.Errorf("the cache is not complete yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("adding a readiness check: %w", err)
+	}
+	return nil
+}

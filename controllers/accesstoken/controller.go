@@ -1,0 +1,168 @@
+// Package accesstoken reconciles access tokens: it makes or adopts their values in Secrets and keeps the digests.
+package accesstoken
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+)
+
+// Prefix begins every generated value, so that a leaked one can be recognised.
+const Prefix = "fpat-"
+
+// minLength is the shortest value that is adopted: digests of short ones could be guessed.
+const minLength = 20
+
+// Controller reconciles access tokens.
+type Controller struct {
+	client    client.Client
+	catalog   *catalog.Catalog
+	clock     clock.PassiveClock
+	namespace string
+	frame     *frame.Frame[*v1alpha1.AccessToken]
+}
+
+// New returns the controller; namespace is the platform's, where the Secrets are.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string) *Controller {
+	return &Controller{
+		client: c, catalog: cat, clock: clk, namespace: namespace,
+		frame: frame.New(c, r, frame.WithIDs[*v1alpha1.AccessToken](ids)),
+	}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return frame.NewWatch(mgr, "accesstoken", &v1alpha1.AccessToken{}, o).
+		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(&v1alpha1.AccessTokenList{}, catalog.IndexUser)).
+		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexID, catalog.SpecID)).
+		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, secretName)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, name)).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one token up to date.
+func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
+	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.expire)
+}
+
+func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
+	_, err := c.catalog.User(ctx, t.Spec.UserRef)
+	if err != nil {
+		t.Status.Digest = ""
+	}
+	return reference.Unresolved("userRef", err)
+}
+
+// claimSecret keeps two tokens from sharing one value.
+func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) error {
+	sharing, err := c.catalog.TokensOfSecret(ctx, t.Spec.SecretRef)
+	if err != nil {
+		return err
+	}
+	if oldest := catalog.Oldest(sharing); oldest != nil && oldest.UID != t.UID {
+		t.Status.Digest = ""
+		return reference.AlreadyExists(t, oldest, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
+	}
+	return nil
+}
+
+// digest keeps the digest of the value in the Secret, which is made when there is none.
+func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error {
+	ref := t.Spec.SecretRef
+	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: ref.Name}}
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(&secret), &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", ref.Name, err)
+	}
+	value := secret.Data[ref.Key]
+	if len(value) == 0 && t.Spec.Revoked {
+		t.Status.Digest = ""
+		return nil
+	}
+	if len(value) == 0 {
+		if value, err = c.generate(ctx, t, &secret, apierrors.IsNotFound(err)); err != nil {
+			return err
+		}
+	}
+	if len(value) < minLength {
+		t.Status.Digest = ""
+		return frame.Waiting(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value shorter than %d characters: remove the key to get a generated one",
+			ref.Key, ref.Name, minLength)
+	}
+	t.Status.Digest = catalog.Digest(string(value))
+	return nil
+}
+
+// generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.
+func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("generating a token: %w", err)
+	}
+	value := []byte(Prefix + base64.RawURLEncoding.EncodeToString(random))
+	key := t.Spec.SecretRef.Key
+	if absent {
+		secret.Data = map[string][]byte{key: value}
+		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme()); err != nil {
+			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
+		}
+		if err := c.client.Create(ctx, secret); err != nil {
+			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
+		}
+		return value, nil
+	}
+	before := secret.DeepCopy()
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[key] = value
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.client.Patch(ctx, secret, patch); err != nil {
+		return nil, fmt.Errorf("writing Secret %s: %w", secret.Name, err)
+	}
+	return value, nil
+}
+
+// expire shows a token that is not accepted any more, and looks again when that will be.
+func (c *Controller) expire(_ context.Context, t *v1alpha1.AccessToken) error {
+	if t.Spec.Revoked {
+		return frame.Stalled(v1alpha1.ReasonRevoked, "the token is revoked")
+	}
+	if t.Spec.ExpiresAt == nil {
+		return nil
+	}
+	left := t.Spec.ExpiresAt.Sub(c.clock.Now())
+	if left <= 0 {
+		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", t.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	return frame.Again(left)
+}
+
+func name(_ context.Context, obj client.Object) []string { return []string{obj.GetName()} }
+
+func secretName(_ context.Context, obj client.Object) []string {
+	return []string{obj.(*v1alpha1.AccessToken).Spec.SecretRef.Name}
+}

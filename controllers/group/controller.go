@@ -1,0 +1,81 @@
+// Package group reconciles groups: their place in the tree and who holds which full path.
+package group
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+)
+
+// Controller reconciles groups.
+type Controller struct {
+	client  client.Client
+	catalog *catalog.Catalog
+	frame   *frame.Frame[*v1alpha1.Group]
+}
+
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
+	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.Group](ids))}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	groups := &v1alpha1.GroupList{}
+	return frame.NewWatch(mgr, "group", &v1alpha1.Group{}, o).
+		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(groups, catalog.IndexGroup)).
+		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexID, catalog.SpecID)).
+		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnReferred(&corev1.Namespace{}, c.inNamespace).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one group up to date.
+func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcile.Result, error) {
+	return c.frame.Run(ctx, g, c.claimPath)
+}
+
+// claimPath puts the full path in force, unless the place is not to be had.
+func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
+	g.Status.FullPath = ""
+	chain, err := c.catalog.Ancestors(ctx, g)
+	if err != nil {
+		return reference.Unresolved("parentRef", err)
+	}
+	path := catalog.FullPath(chain)
+	if err := reference.Claim(ctx, c.catalog, g, path); err != nil {
+		return err
+	}
+	g.Status.FullPath = path
+	return nil
+}
+
+// inNamespace maps a namespace, whose labels a parent group may select, to the groups in it.
+func (c *Controller) inNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
+	var groups v1alpha1.GroupList
+	if err := c.client.List(ctx, &groups, client.InNamespace(ns.GetName())); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the groups of a namespace", "namespace", ns.GetName())
+		return nil
+	}
+	requests := make([]reconcile.Request, len(groups.Items))
+	for i := range groups.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&groups.Items[i])
+	}
+	return requests
+}

@@ -1,0 +1,177 @@
+// Package project reconciles projects: it makes or imports their repositories and keeps HEAD where it is declared.
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Finalizer keeps a project until its repository is gone, or left behind on purpose.
+const Finalizer = "forgeplane.dev/repository"
+
+// defaultBranch is that of a repository for which nobody names one.
+const defaultBranch = "main"
+
+// Options of the controller.
+type Options struct {
+	// Secrets reads Secrets past the cache, which does not hold those of tenants.
+	Secrets client.Reader
+	// Clock times the attempts of imports.
+	Clock clock.PassiveClock
+	// AllowFileImport lets importURL name directories of this machine: for development only.
+	AllowFileImport bool
+}
+
+// Controller reconciles projects.
+type Controller struct {
+	client       client.Client
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	importer     *importer
+	options      Options
+	frame        *frame.Frame[*v1alpha1.Project]
+}
+
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
+	p := &Controller{client: c, catalog: cat, repositories: repos, importer: newImporter(o.Clock), options: o}
+	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](ids), frame.WithFinalizer(Finalizer, p.remove))
+	return p
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/finalizers,verbs=update
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	if err := mgr.Add(c.importer); err != nil {
+		return fmt.Errorf("adding the importer: %w", err)
+	}
+	all := &v1alpha1.ProjectList{}
+	w := frame.NewWatch(mgr, "project", &v1alpha1.Project{}, o).
+		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(all, catalog.IndexGroup)).
+		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
+		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
+	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one project up to date.
+func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
+	return c.frame.Run(ctx, p, c.place, c.chooseStorage, c.provide, c.setHead, c.observe, c.protectDefault)
+}
+
+// place puts the full path in force, unless it is not to be had.
+func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
+	p.Status.FullPath, p.Status.Visibility = "", ""
+	p.Status.ReadOnly = p.Spec.ReadOnly || p.Spec.Archived
+	chain, err := c.catalog.GroupsOf(ctx, p)
+	if err != nil {
+		return reference.Unresolved("groupRef", err)
+	}
+	path := catalog.FullPath(chain, p.Spec.Path)
+	if err := reference.Claim(ctx, c.catalog, p, path); err != nil {
+		return err
+	}
+	p.Status.FullPath, p.Status.Visibility = path, catalog.Visibility(p.Spec.Visibility, chain)
+	return nil
+}
+
+// provide makes or imports the repository, once.
+func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
+	repo, err := c.repositories.Of(ctx, p)
+	if err != nil {
+		return reference.Unresolved("status.storage", err)
+	}
+	switch err := repo.Check(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, git.ErrStorageMissing):
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", p.Status.Storage)
+	case !errors.Is(err, git.ErrNotFound):
+		return err
+	case p.Status.RefsChecksum != "":
+		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
+			"the repository is not on storage %s any more: bring it back to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
+	}
+	if p.Spec.ImportURL != "" {
+		return c.importRepository(ctx, p, repo)
+	}
+	branch := p.Spec.DefaultBranch
+	if branch == "" {
+		branch = defaultBranch
+	}
+	err = repo.Init(ctx, git.InitOptions{DefaultBranch: branch, ObjectFormat: string(p.Spec.ObjectFormat)})
+	if err != nil {
+		return fmt.Errorf("creating the repository: %w", err)
+	}
+	return nil
+}
+
+// setHead makes HEAD name the declared default branch.
+func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
+	if p.Spec.DefaultBranch == "" || p.Spec.DefaultBranch == p.Status.DefaultBranch {
+		return nil
+	}
+	if err := git.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
+		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch: %w", err)
+	}
+	repo, err := c.repositories.Of(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {
+		return fmt.Errorf("setting the default branch: %w", err)
+	}
+	return nil
+}
+
+func (c *Controller) observe(ctx context.Context, p *v1alpha1.Project) error {
+	return c.repositories.Observe(ctx, p)
+}
+
+// remove lets the repository go with the project, or stay.
+func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
+	if !c.importer.forget(p.UID) {
+		return frame.Waiting(v1alpha1.ReasonDeleting, "the import of the repository is being stopped")
+	}
+	if p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
+		return nil
+	}
+	repo, err := c.repositories.Of(ctx, p)
+	if errors.Is(err, repository.ErrNoStorage) || errors.Is(err, catalog.ErrNotFound) {
+		// Nothing was made, or nobody can say any more where.
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := repo.Remove(); errors.Is(err, git.ErrStorageMissing) {
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
+			"storage %s is not mounted, so the repository cannot be removed: mount it, set deletionPolicy: Retain, or delete the RepositoryStorage", p.Status.Storage)
+	} else if err != nil {
+		return fmt.Errorf("removing the repository: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Imports take from seconds to hours, so they run beside the reconciles, a few at once.
+const (
+	importers     = 4
+	importTimeout = 6 * time.Hour
+	firstRetry    = 10 * time.Second
+	lastRetry     = 10 * time.Minute
+)
+
+// importFunc imports one repository and tells how far it is.
+type importFunc func(ctx context.Context, progress func(git.Progress)) error
+
+// importer runs imports. It is started by the manager.
+type importer struct {
+	clock clock.PassiveClock
+	queue workqueue.TypedInterface[types.UID]
+	// wake gets the project of each import that has ended.
+	wake chan event.TypedGenericEvent[*v1alpha1.Project]
+
+	mu   sync.Mutex
+	jobs map[types.UID]*job
+}
+
+// job is the import of one project, through all of its attempts.
+type job struct {
+	project  *v1alpha1.Project
+	run      importFunc
+	cancel   context.CancelFunc
+	active   bool
+	phase    string
+	err      error
+	attempts int
+	retry    time.Time
+}
+
+func newImporter(clk clock.PassiveClock) *importer {
+	return &importer{
+		clock: clk, queue: workqueue.NewTyped[types.UID](), jobs: map[types.UID]*job{},
+		wake: make(chan event.TypedGenericEvent[*v1alpha1.Project]),
+	}
+}
+
+// state is how far an import is.
+type state struct {
+	// phase is what git is doing; empty while the import waits for its turn.
+	phase string
+	// err is why the last attempt failed; the next one starts after retry.
+	err   error
+	retry time.Duration
+}
+
+// begin starts the import of a project, unless it is running or its next attempt is not due, and says how far it is.
+func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	j := i.jobs[p.UID]
+	if j == nil {
+		j = &job{}
+		i.jobs[p.UID] = j
+	}
+	if !j.active {
+		if left := j.retry.Sub(i.clock.Now()); left > 0 {
+			return state{err: j.err, retry: left}
+		}
+		j.project, j.run, j.active, j.phase = p.DeepCopy(), run, true, ""
+		i.queue.Add(p.UID)
+	}
+	return state{phase: j.phase, err: j.err}
+}
+
+// forget ends the import of a project that is going away; it reports whether nothing of it runs any more.
+func (i *importer) forget(uid types.UID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	j := i.jobs[uid]
+	if j == nil {
+		return true
+	}
+	if j.cancel != nil {
+		j.cancel()
+		return false
+	}
+	delete(i.jobs, uid)
+	return true
+}
+
+// Start runs imports until ctx ends.
+func (i *importer) Start(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, i.queue.ShutDown)
+	defer stop()
+	var workers wait.Group
+	for range importers {
+		workers.StartWithContext(ctx, func(ctx context.Context) {
+			for i.next(ctx) {
+			}
+		})
+	}
+	workers.Wait()
+	return nil
+}
+
+// next runs one import; it reports false when there will be no more.
+func (i *importer) next(ctx context.Context) bool {
+	uid, down := i.queue.Get()
+	if down {
+		return false
+	}
+	defer i.queue.Done(uid)
+	attempt, cancel := context.WithTimeout(ctx, importTimeout)
+	defer cancel()
+
+	i.mu.Lock()
+	j := i.jobs[uid]
+	if j == nil {
+		i.mu.Unlock()
+		return true
+	}
+	j.cancel = cancel
+	project, run := j.project, j.run
+	i.mu.Unlock()
+
+	err := run(attempt, func(p git.Progress) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		j.phase = fmt.Sprintf("%s: %d%%", p.Phase, p.Percent)
+	})
+
+	i.mu.Lock()
+	j.active, j.cancel, j.err = false, nil, err
+	if err != nil {
+		j.retry = i.clock.Now().Add(wait.Jitter(min(firstRetry<<min(j.attempts, 10), lastRetry), 0.2))
+		j.attempts++
+	} else {
+		delete(i.jobs, uid)
+	}
+	i.mu.Unlock()
+	select {
+	case i.wake <- event.TypedGenericEvent[*v1alpha1.Project]{Object: project}:
+	case <-ctx.Done():
+	}
+	return true
+}

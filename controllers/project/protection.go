@@ -1,0 +1,95 @@
+package project
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// protectDefault makes a ProtectedBranch for the default branch, once, and takes it away again when somebody declares one
+// of the same branch.
+func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) error {
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return err
+	}
+	if done := p.Status.ProtectedDefaultBranch; done != "" {
+		return c.yield(ctx, p, scope, done)
+	}
+	branch := p.Status.DefaultBranch
+	holder, err := c.catalog.ProtectionOf(ctx, scope, branch)
+	if err != nil {
+		return err
+	}
+	if holder == nil {
+		if err := c.createDefault(ctx, p, branch); err != nil {
+			return err
+		}
+	}
+	p.Status.ProtectedDefaultBranch = branch
+	return nil
+}
+
+func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, branch string) error {
+	b := &v1alpha1.ProtectedBranch{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.Namespace,
+			Name:      naturalkey.Name(p.Name, branch),
+			Labels:    map[string]string{v1alpha1.LabelDefaultProtection: "true"},
+		},
+		Spec: v1alpha1.ProtectedBranchSpec{
+			ProjectRef: &v1alpha1.Reference{Name: p.Name},
+			Branch:     branch,
+		},
+	}
+	if err := controllerutil.SetControllerReference(p, b, c.client.Scheme()); err != nil {
+		return fmt.Errorf("owning the protection of %s: %w", branch, err)
+	}
+	if err := c.client.Create(ctx, b); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("protecting %s: %w", branch, err)
+	}
+	return nil
+}
+
+// yield removes the project's own protection of a branch when another one of the same branch is in force.
+func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catalog.Scope, branch string) error {
+	holder, err := c.catalog.ProtectionOf(ctx, scope, branch)
+	if err != nil || holder == nil || catalog.IsDefaultProtection(holder) {
+		return err
+	}
+	own := &v1alpha1.ProtectedBranch{}
+	key := client.ObjectKey{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, branch)}
+	if err := c.client.Get(ctx, key, own); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if own.UID == holder.UID || !catalog.IsDefaultProtection(own) || !metav1.IsControlledBy(own, p) {
+		return nil
+	}
+	err = c.client.Delete(ctx, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("leaving the protection of %s to %s: %w", branch, holder.Name, err)
+	}
+	return nil
+}
+
+// overridden maps a protection that somebody declared to its project, whose own one it may take the place of.
+func (c *Controller) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
+	b := obj.(*v1alpha1.ProtectedBranch)
+	if catalog.IsDefaultProtection(b) || b.Spec.ProjectRef == nil {
+		return nil
+	}
+	p, err := c.catalog.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
+	if err != nil || p.Status.ProtectedDefaultBranch != b.Spec.Branch {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(p)}}
+}

@@ -1,0 +1,107 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+)
+
+// chooseStorage picks the shard and writes the choice down before anything is made there, so that a crash cannot leave
+// one repository on two shards.
+func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) error {
+	if p.Status.Storage != "" {
+		return nil
+	}
+	chosen, err := c.pick(ctx, p)
+	if err != nil {
+		return err
+	}
+	before := p.DeepCopy()
+	written := p.DeepCopy()
+	written.Status.Storage = chosen
+	if err := c.client.Status().Patch(ctx, written, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("writing down the storage: %w", err)
+	}
+	p.Status.Storage = chosen
+	p.ResourceVersion = written.ResourceVersion
+	return nil
+}
+
+func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, error) {
+	if p.Spec.Storage != "" {
+		s, err := c.catalog.Storage(ctx, p.Spec.Storage)
+		if err != nil {
+			return "", reference.Unresolved("storage", err)
+		}
+		if !frame.Ready(s) {
+			return "", frame.Waiting(v1alpha1.ReasonReferenceNotReady, "storage: RepositoryStorage %s is not ready", s.Name)
+		}
+		return s.Name, nil
+	}
+	all, err := c.catalog.Storages(ctx)
+	if err != nil {
+		return "", err
+	}
+	chosen, best := "", math.Inf(-1)
+	for i := range all {
+		if s := &all[i]; frame.Ready(s) {
+			if score := rank(s, p); score > best {
+				chosen, best = s.Name, score
+			}
+		}
+	}
+	if chosen == "" {
+		return "", frame.Waiting(v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage with a weight above 0 is ready")
+	}
+	return chosen, nil
+}
+
+// rank is weighted rendezvous hashing: over many projects each shard comes first in proportion to its weight.
+func rank(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) float64 {
+	weight := 100.0
+	if s.Spec.Weight != nil {
+		weight = float64(*s.Spec.Weight)
+	}
+	if weight == 0 {
+		return math.Inf(-1)
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%s", s.UID, p.UID)
+	const bits = 53
+	unit := (float64(mix(h.Sum64())>>(64-bits)) + 0.5) / (1 << bits)
+	return weight / -math.Log(unit)
+}
+
+// mix spreads what FNV leaves in the low bits over the high ones (the finalizer of MurmurHash3).
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// onStorage maps a shard to the projects on it, and to those that still need one.
+func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, storage := range []string{s.GetName(), ""} {
+		found, err := c.catalog.ProjectsOnStorage(ctx, storage)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Listing the projects of a storage", "storage", storage)
+			continue
+		}
+		for _, p := range found {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		}
+	}
+	return requests
+}

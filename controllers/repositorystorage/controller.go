@@ -1,0 +1,101 @@
+// Package repositorystorage reconciles shards: whether they can be written to, and how full they are.
+package repositorystorage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+// probeInterval is how often a shard is looked at: no watch tells that a volume is full or gone.
+const probeInterval = 30 * time.Second
+
+// Controller reconciles shards.
+type Controller struct {
+	client  client.Client
+	catalog *catalog.Catalog
+	frame   *frame.Frame[*v1alpha1.RepositoryStorage]
+}
+
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Controller {
+	return &Controller{client: c, catalog: cat, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return frame.NewWatch(mgr, "repositorystorage", &v1alpha1.RepositoryStorage{}, o).
+		OnReferred(&v1alpha1.Project{}, shardOf).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one shard up to date.
+func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
+	return c.frame.Run(ctx, s, c.count, c.probe, c.measure)
+}
+
+func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
+	projects, err := c.catalog.ProjectsOnStorage(ctx, s.Name)
+	s.Status.Repositories = int32(len(projects)) //nolint:gosec // one control plane holds far fewer objects
+	return err
+}
+
+// probe writes a file, as the only sure way to know that a repository could be written.
+func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) error {
+	info, err := os.Stat(s.Spec.Path)
+	if err != nil || !info.IsDir() {
+		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
+			"%s is not a directory here: is the volume mounted?", s.Spec.Path)
+	}
+	f, err := os.CreateTemp(s.Spec.Path, ".probe-*")
+	if err == nil {
+		_, err = f.WriteString("forgeplane")
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if removeErr := os.Remove(f.Name()); err == nil {
+			err = removeErr
+		}
+	}
+	if err != nil {
+		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be written to: %w", s.Spec.Path, err)
+	}
+	return nil
+}
+
+func (c *Controller) measure(_ context.Context, s *v1alpha1.RepositoryStorage) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(filepath.Clean(s.Spec.Path), &fs); err != nil {
+		return fmt.Errorf("measuring %s: %w", s.Spec.Path, err)
+	}
+	s.Status.CapacityBytes = int64(fs.Blocks) * fs.Bsize //nolint:gosec // volumes are below 8 EiB
+	available := int64(fs.Bavail) * fs.Bsize             //nolint:gosec // volumes are below 8 EiB
+	percent := max(s.Status.CapacityBytes/100, 1)        // An empty volume has no hundredth.
+	s.Status.AvailableBytes = available / percent * percent
+	return frame.Again(wait.Jitter(probeInterval, 0.1))
+}
+
+func shardOf(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.(*v1alpha1.Project).Status.Storage
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+}

@@ -1,0 +1,83 @@
+// Package user reconciles users: who holds which username and address.
+package user
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+)
+
+// Controller reconciles users.
+type Controller struct {
+	client  client.Client
+	catalog *catalog.Catalog
+	frame   *frame.Frame[*v1alpha1.User]
+}
+
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
+	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.User](ids))}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users/status,verbs=patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return frame.NewWatch(mgr, "user", &v1alpha1.User{}, o).
+		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexUsername, username)).
+		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexEmail, email)).
+		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexID, catalog.SpecID)).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one user up to date.
+func (c *Controller) Reconcile(ctx context.Context, u *v1alpha1.User) (reconcile.Result, error) {
+	return c.frame.Run(ctx, u, c.claimUsername, c.claimEmail)
+}
+
+func (c *Controller) claimUsername(ctx context.Context, u *v1alpha1.User) error {
+	holder, err := c.catalog.UserByUsername(ctx, u.Spec.Username)
+	if err != nil {
+		return err
+	}
+	if holder.UID != u.UID {
+		return reference.AlreadyExists(u, holder, "username %s", u.Spec.Username)
+	}
+	return nil
+}
+
+func (c *Controller) claimEmail(ctx context.Context, u *v1alpha1.User) error {
+	if u.Spec.Email == "" {
+		return nil
+	}
+	holder, err := c.catalog.UserByEmail(ctx, u.Spec.Email)
+	if err != nil {
+		return err
+	}
+	if holder.UID != u.UID {
+		return reference.AlreadyExists(u, holder, "email %s", u.Spec.Email)
+	}
+	return nil
+}
+
+func username(_ context.Context, obj client.Object) []string {
+	return []string{strings.ToLower(obj.(*v1alpha1.User).Spec.Username)}
+}
+
+func email(_ context.Context, obj client.Object) []string {
+	if e := obj.(*v1alpha1.User).Spec.Email; e != "" {
+		return []string{strings.ToLower(e)}
+	}
+	return nil
+}

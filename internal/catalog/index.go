@@ -1,0 +1,211 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// The indexes of the cache. Their values are keys as Key and Keys give them, or the plain text that is named.
+const (
+	// IndexID holds spec.id, in decimal, of every kind that has one.
+	IndexID = "spec.id"
+	// IndexUsername holds the lower-case usernames of users.
+	IndexUsername = "username"
+	// IndexEmail holds the lower-case addresses of users.
+	IndexEmail = "email"
+	// IndexDigest holds the digests of access tokens.
+	IndexDigest = "digest"
+	// IndexSecret holds the names of the Secrets that access tokens are kept in.
+	IndexSecret = "secret"
+	// IndexClaim holds the parent's key and the own segment of groups and projects: who claims which full path.
+	IndexClaim = "claim"
+	// IndexUser holds the keys of the users that an object refers to.
+	IndexUser = "user"
+	// IndexGroup holds the key of the group that an object belongs to.
+	IndexGroup = "group"
+	// IndexProject holds the key of the project that an object belongs to.
+	IndexProject = "project"
+	// IndexGrantee holds the keys of the groups and deploy keys that a ProtectedBranch grants something to.
+	IndexGrantee = "grantee"
+	// IndexBranch holds the namespace and branch of protections.
+	IndexBranch = "branch"
+	// IndexMember holds the keys of the user and the target of a membership, joined.
+	IndexMember = "member"
+	// IndexStorage holds the name of the shard that a project is on, empty before one was chosen.
+	IndexStorage = "storage"
+)
+
+// Key is the index key of a reference that stands in an object of this namespace.
+func Key(namespace string, ref v1alpha1.Reference) string {
+	switch {
+	case ref.Name != "":
+		return nameKey(namespace, ref.Name)
+	case ref.Path != "":
+		return pathKey(ref.Path)
+	default:
+		return idKey(ref.ID)
+	}
+}
+
+func nameKey(namespace, name string) string { return "n:" + namespace + "/" + name }
+func pathKey(fullPath string) string        { return "p:" + strings.ToLower(fullPath) }
+func idKey(id int64) string                 { return "i:" + strconv.FormatInt(id, 10) }
+
+// claimKey is the key of a claim to a segment below the parent of that key; the key is empty for root groups.
+func claimKey(parent, segment string) string { return parent + "|" + strings.ToLower(segment) }
+
+// memberKey is the key of a membership of a user in a target.
+func memberKey(user, target string) string { return user + "|" + target }
+
+// BranchKey is the key of a protection in IndexBranch: whatever claims the same branch has the same key.
+func BranchKey(b *v1alpha1.ProtectedBranch) string { return b.Namespace + "/" + b.Spec.Branch }
+
+// AddIndexes registers every index that a catalog reads, before the cache starts.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, i := range indexes() {
+		if err := indexer.IndexField(ctx, i.of, i.name, i.values); err != nil {
+			return fmt.Errorf("adding index %s of %T: %w", i.name, i.of, err)
+		}
+	}
+	return nil
+}
+
+type index struct {
+	of     client.Object
+	name   string
+	values client.IndexerFunc
+}
+
+func indexes() []index {
+	all := []index{
+		{&v1alpha1.User{}, IndexUsername, func(o client.Object) []string {
+			return some(strings.ToLower(o.(*v1alpha1.User).Spec.Username))
+		}},
+		{&v1alpha1.User{}, IndexEmail, func(o client.Object) []string {
+			return some(strings.ToLower(o.(*v1alpha1.User).Spec.Email))
+		}},
+		{&v1alpha1.AccessToken{}, IndexDigest, func(o client.Object) []string {
+			return some(o.(*v1alpha1.AccessToken).Status.Digest)
+		}},
+		{&v1alpha1.AccessToken{}, IndexSecret, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.AccessToken).Spec.SecretRef.Name}
+		}},
+		{&v1alpha1.AccessToken{}, IndexUser, func(o client.Object) []string {
+			return []string{Key("", o.(*v1alpha1.AccessToken).Spec.UserRef)}
+		}},
+		{&v1alpha1.Group{}, IndexGroup, func(o client.Object) []string {
+			return optional(o, o.(*v1alpha1.Group).Spec.ParentRef)
+		}},
+		{&v1alpha1.Group{}, IndexClaim, func(o client.Object) []string {
+			g := o.(*v1alpha1.Group)
+			parent := ""
+			if g.Spec.ParentRef != nil {
+				parent = Key(g.Namespace, *g.Spec.ParentRef)
+			}
+			return []string{claimKey(parent, g.Spec.Path)}
+		}},
+		{&v1alpha1.Project{}, IndexGroup, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.Project).Spec.GroupRef)
+		}},
+		{&v1alpha1.Project{}, IndexClaim, func(o client.Object) []string {
+			p := o.(*v1alpha1.Project)
+			return []string{claimKey(Key(p.Namespace, p.Spec.GroupRef), p.Spec.Path)}
+		}},
+		{&v1alpha1.Project{}, IndexStorage, func(o client.Object) []string {
+			return []string{o.(*v1alpha1.Project).Status.Storage}
+		}},
+		{&v1alpha1.DeployKey{}, IndexProject, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.DeployKey).Spec.ProjectRef)
+		}},
+	}
+	all = append(all, membershipIndexes()...)
+	all = append(all, protectedBranchIndexes()...)
+	for _, o := range []client.Object{
+		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
+		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{},
+	} {
+		all = append(all, index{o, IndexID, specID})
+	}
+	return all
+}
+
+func membershipIndexes() []index {
+	spec := func(o client.Object) v1alpha1.MembershipSpec { return o.(*v1alpha1.Membership).Spec }
+	return []index{
+		{&v1alpha1.Membership{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
+		{&v1alpha1.Membership{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
+		{&v1alpha1.Membership{}, IndexUser, func(o client.Object) []string { return []string{Key("", spec(o).UserRef)} }},
+		{&v1alpha1.Membership{}, IndexMember, func(o client.Object) []string {
+			target := spec(o).ProjectRef
+			if target == nil {
+				target = spec(o).GroupRef
+			}
+			if target == nil {
+				return nil
+			}
+			return []string{memberKey(Key("", spec(o).UserRef), Key(o.GetNamespace(), *target))}
+		}},
+	}
+}
+
+func protectedBranchIndexes() []index {
+	spec := func(o client.Object) v1alpha1.ProtectedBranchSpec { return o.(*v1alpha1.ProtectedBranch).Spec }
+	return []index{
+		{&v1alpha1.ProtectedBranch{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
+		{&v1alpha1.ProtectedBranch{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
+		{&v1alpha1.ProtectedBranch{}, IndexBranch, func(o client.Object) []string {
+			return []string{BranchKey(o.(*v1alpha1.ProtectedBranch))}
+		}},
+		{&v1alpha1.ProtectedBranch{}, IndexUser, func(o client.Object) (keys []string) {
+			for _, l := range levels(spec(o)) {
+				if l.UserRef != nil {
+					keys = append(keys, Key("", *l.UserRef))
+				}
+			}
+			return keys
+		}},
+		{&v1alpha1.ProtectedBranch{}, IndexGrantee, func(o client.Object) (keys []string) {
+			for _, l := range levels(spec(o)) {
+				keys = append(keys, optional(o, l.GroupRef)...)
+				keys = append(keys, optional(o, l.DeployKeyRef)...)
+			}
+			return keys
+		}},
+	}
+}
+
+// levels returns all access levels of a protection.
+func levels(spec v1alpha1.ProtectedBranchSpec) []v1alpha1.AccessLevel {
+	all := make([]v1alpha1.AccessLevel, 0, len(spec.Push)+len(spec.Merge)+len(spec.Unprotect))
+	all = append(all, spec.Push...)
+	all = append(all, spec.Merge...)
+	return append(all, spec.Unprotect...)
+}
+
+func specID(o client.Object) []string {
+	spec, _ := o.(interface{ IDs() (spec, status *int64) }).IDs()
+	if *spec == 0 {
+		return nil
+	}
+	return []string{strconv.FormatInt(*spec, 10)}
+}
+
+func some(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+func optional(o client.Object, ref *v1alpha1.Reference) []string {
+	if ref == nil {
+		return nil
+	}
+	return []string{Key(o.GetNamespace(), *ref)}
+}

@@ -1,0 +1,94 @@
+package catalog
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// UserKeys returns every key under which a reference may name the user.
+func UserKeys(u *v1alpha1.User) []string {
+	return append(idKeys(u.Spec.ID), nameKey("", u.Name), pathKey(u.Spec.Username))
+}
+
+// GroupKeys returns every key under which a reference may name the group: by the path that it has now, and by the one
+// that its status still shows.
+func (c *Catalog) GroupKeys(ctx context.Context, g *v1alpha1.Group) []string {
+	keys, err := c.groupKeys(ctx, g)
+	if err != nil {
+		keys = append(idKeys(g.Spec.ID), nameKey(g.Namespace, g.Name))
+	}
+	return withPath(keys, g.Status.FullPath)
+}
+
+// ProjectKeys is GroupKeys for a project.
+func (c *Catalog) ProjectKeys(ctx context.Context, p *v1alpha1.Project) []string {
+	keys := append(idKeys(p.Spec.ID), nameKey(p.Namespace, p.Name))
+	if chain, err := c.GroupsOf(ctx, p); err == nil {
+		keys = withPath(keys, FullPath(chain, p.Spec.Path))
+	}
+	return withPath(keys, p.Status.FullPath)
+}
+
+// DeployKeyKeys returns every key under which a reference may name the deploy key.
+func DeployKeyKeys(k *v1alpha1.DeployKey) []string {
+	return append(idKeys(k.Spec.ID), nameKey(k.Namespace, k.Name))
+}
+
+// groupKeys returns the keys of the group as it is declared now.
+func (c *Catalog) groupKeys(ctx context.Context, g *v1alpha1.Group) ([]string, error) {
+	chain, err := c.Ancestors(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return append(idKeys(g.Spec.ID), nameKey(g.Namespace, g.Name), pathKey(FullPath(chain))), nil
+}
+
+func withPath(keys []string, fullPath string) []string {
+	if fullPath == "" {
+		return keys
+	}
+	key := pathKey(fullPath)
+	for _, k := range keys {
+		if k == key {
+			return keys
+		}
+	}
+	return append(keys, key)
+}
+
+func idKeys(id int64) []string {
+	if id == 0 {
+		return make([]string, 0, 3)
+	}
+	return append(make([]string, 0, 3), idKey(id))
+}
+
+// ClaimKeys returns the keys in IndexClaim under which a group or project and its rivals claim its segment.
+func (c *Catalog) ClaimKeys(ctx context.Context, obj client.Object) []string {
+	var own v1alpha1.Reference
+	var segment string
+	var parent *v1alpha1.Group
+	var err error
+	switch o := obj.(type) {
+	case *v1alpha1.Group:
+		if segment = o.Spec.Path; o.Spec.ParentRef == nil {
+			return []string{claimKey("", segment)}
+		}
+		own = *o.Spec.ParentRef
+		parent, err = c.anyGroup(ctx, o.Namespace, own)
+	case *v1alpha1.Project:
+		segment, own = o.Spec.Path, o.Spec.GroupRef
+		parent, err = c.Group(ctx, o.Namespace, own)
+	}
+	if err != nil {
+		return []string{claimKey(Key(obj.GetNamespace(), own), segment)}
+	}
+	keys := c.GroupKeys(ctx, parent)
+	for i, k := range keys {
+		keys[i] = claimKey(k, segment)
+	}
+	return keys
+}

@@ -1,0 +1,326 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Errors of a group's place in the tree.
+var (
+	// ErrCycle says that a group is its own ancestor.
+	ErrCycle = errors.New("the parents of the group lead back to it")
+	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
+	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
+	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
+	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
+)
+
+// maxDepth bounds a walk up the tree, as the reference product bounds nesting.
+const maxDepth = 20
+
+// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed or ErrRootNotAllowed
+// when g has no valid place.
+func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {
+	ref := g.Spec.ParentRef
+	if ref == nil {
+		if !c.MayHoldRootGroup(g.Namespace, g.Spec.Path) {
+			return nil, ErrRootNotAllowed
+		}
+		return nil, nil
+	}
+	parent, err := c.anyGroup(ctx, g.Namespace, *ref)
+	if err != nil {
+		return nil, err
+	}
+	admitted, err := c.admits(ctx, parent, g.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if !admitted {
+		return nil, ErrParentNotAllowed
+	}
+	return parent, nil
+}
+
+// admits reports whether parent takes groups from a namespace.
+func (c *Catalog) admits(ctx context.Context, parent *v1alpha1.Group, namespace string) (bool, error) {
+	if parent.Namespace == namespace {
+		return true, nil
+	}
+	allowed := parent.Spec.AllowedNamespaces
+	switch {
+	case allowed == nil:
+		return false, nil
+	case allowed.From == v1alpha1.NamespacesFromAll:
+		return true, nil
+	case allowed.From != v1alpha1.NamespacesFromSelector || allowed.Selector == nil:
+		return false, nil
+	}
+	var ns corev1.Namespace
+	if err := c.get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return false, err
+	}
+	want := labels.Set{}
+	for k, v := range allowed.Selector.MatchLabels {
+		want[k] = string(v)
+	}
+	return want.AsSelector().Matches(labels.Set(ns.Labels)), nil
+}
+
+// Ancestors returns g and the groups above it, the nearest first.
+func (c *Catalog) Ancestors(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
+	chain := []*v1alpha1.Group{g}
+	for {
+		above, err := c.Parent(ctx, chain[len(chain)-1])
+		if err != nil {
+			return nil, err
+		}
+		if above == nil {
+			return chain, nil
+		}
+		if len(chain) == maxDepth {
+			return nil, ErrCycle
+		}
+		chain = append(chain, above)
+	}
+}
+
+// GroupsOf returns the groups that a project is in, the nearest first.
+func (c *Catalog) GroupsOf(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.Group, error) {
+	g, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
+	if err != nil {
+		return nil, err
+	}
+	return c.Ancestors(ctx, g)
+}
+
+// FullPath joins the paths of a chain that Ancestors or GroupsOf returned with the segments below it.
+func FullPath(chain []*v1alpha1.Group, below ...string) string {
+	segments := make([]string, 0, len(chain)+len(below))
+	for i := len(chain) - 1; i >= 0; i-- {
+		segments = append(segments, chain[i].Spec.Path)
+	}
+	return strings.Join(append(segments, below...), "/")
+}
+
+// Visibility is the narrowest of a chain's and the own one.
+func Visibility(own v1alpha1.Visibility, chain []*v1alpha1.Group) v1alpha1.Visibility {
+	narrowest := own
+	for _, g := range chain {
+		if width(g.Spec.Visibility) < width(narrowest) {
+			narrowest = g.Spec.Visibility
+		}
+	}
+	return narrowest
+}
+
+func width(v v1alpha1.Visibility) int {
+	switch v {
+	case v1alpha1.VisibilityPublic:
+		return 2
+	case v1alpha1.VisibilityInternal:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// place is a point of the tree that a full path leads to; the zero place is the root.
+type place struct {
+	group *v1alpha1.Group
+	path  string
+}
+
+// keys returns what the children of the place call it.
+func (p place) keys() []string {
+	if p.group == nil {
+		return []string{""}
+	}
+	return append(idKeys(p.group.Spec.ID), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
+}
+
+// claimant returns the object that holds a segment below a place: the oldest group or project that claims it and may
+// be there, or nil. It is not recursive, so that no nesting makes a look-up slow.
+func (c *Catalog) claimant(ctx context.Context, at place, segment string) (client.Object, error) {
+	keys := at.keys()
+	if at.group != nil && at.group.Spec.ID != 0 {
+		// A pinned id that an older group holds does not name this one.
+		holder, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.Spec.ID, 10))
+		if err != nil {
+			return nil, err
+		}
+		if !same(Oldest(holder), at.group) {
+			keys = keys[1:]
+		}
+	}
+	for i, k := range keys {
+		keys[i] = claimKey(k, segment)
+	}
+	groups, err := c.groups(ctx, IndexClaim, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var claimants []client.Object
+	for _, g := range groups {
+		ok := at.group == nil && c.MayHoldRootGroup(g.Namespace, g.Spec.Path)
+		if at.group != nil {
+			if ok, err = c.admits(ctx, at.group, g.Namespace); err != nil && !errors.Is(err, ErrNotFound) {
+				return nil, err
+			}
+		}
+		if ok {
+			claimants = append(claimants, g)
+		}
+	}
+	if at.group == nil {
+		return Oldest(claimants), nil
+	}
+	projects, err := c.projects(ctx, IndexClaim, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range projects {
+		if p.Namespace == at.group.Namespace {
+			claimants = append(claimants, p)
+		}
+	}
+	return Oldest(claimants), nil
+}
+
+func same(a, b *v1alpha1.Group) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID
+}
+
+// ByPath returns the group or project that holds a full path, or ErrNotFound.
+func (c *Catalog) ByPath(ctx context.Context, fullPath string) (client.Object, error) {
+	segments := strings.Split(fullPath, "/")
+	if len(segments) > maxDepth+1 {
+		return nil, ErrNotFound
+	}
+	var at place
+	for i, segment := range segments {
+		holder, err := c.claimant(ctx, at, segment)
+		if err != nil {
+			return nil, err
+		}
+		if i == len(segments)-1 && holder != nil {
+			return holder, nil
+		}
+		g, ok := holder.(*v1alpha1.Group)
+		if !ok {
+			return nil, ErrNotFound
+		}
+		at = place{group: g, path: strings.Join(segments[:i+1], "/")}
+	}
+	return nil, ErrNotFound
+}
+
+// ProjectByPath returns the project that holds a full path, or ErrNotFound.
+func (c *Catalog) ProjectByPath(ctx context.Context, fullPath string) (*v1alpha1.Project, error) {
+	holder, err := c.ByPath(ctx, fullPath)
+	if err != nil {
+		return nil, err
+	}
+	if p, ok := holder.(*v1alpha1.Project); ok {
+		return p, nil
+	}
+	return nil, ErrNotFound
+}
+
+// Group returns the group that a reference in an object of this namespace names, if it is of the same namespace.
+func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
+	g, err := c.anyGroup(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	if g.Namespace != namespace {
+		return nil, fmt.Errorf("group %s: %w", Show(ref), ErrNotFound)
+	}
+	return g, nil
+}
+
+// anyGroup returns the group that a reference names, of whatever namespace.
+func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
+	var g *v1alpha1.Group
+	err := ErrNotFound
+	switch {
+	case ref.Name != "":
+		g = &v1alpha1.Group{}
+		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, g)
+	case ref.Path != "":
+		var holder client.Object
+		if holder, err = c.ByPath(ctx, ref.Path); err == nil {
+			var ok bool
+			if g, ok = holder.(*v1alpha1.Group); !ok {
+				err = ErrNotFound
+			}
+		}
+	default:
+		var found []*v1alpha1.Group
+		if found, err = c.groups(ctx, IndexID, strconv.FormatInt(ref.ID, 10)); err == nil {
+			if g = Oldest(found); g == nil {
+				err = ErrNotFound
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("group %s: %w", Show(ref), err)
+	}
+	return g, nil
+}
+
+// Project returns the project that a reference in an object of this namespace names, if it is of the same namespace.
+func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Project, error) {
+	var p *v1alpha1.Project
+	var err error
+	switch {
+	case ref.Name != "":
+		p = &v1alpha1.Project{}
+		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, p)
+	case ref.Path != "":
+		p, err = c.ProjectByPath(ctx, ref.Path)
+	default:
+		var found []*v1alpha1.Project
+		found, err = c.projects(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
+		p = Oldest(found)
+	}
+	if err == nil && (p == nil || p.Namespace != namespace) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w", Show(ref), err)
+	}
+	return p, nil
+}
+
+// Target returns the project or group of a setting in a namespace, whichever of the references is given.
+func (c *Catalog) Target(ctx context.Context, namespace string, project, group *v1alpha1.Reference) (client.Object, error) {
+	if group != nil {
+		return c.Group(ctx, namespace, *group)
+	}
+	return c.Project(ctx, namespace, *project)
+}
+
+// Show writes a reference as a person would name it.
+func Show(ref v1alpha1.Reference) string {
+	switch {
+	case ref.Name != "":
+		return ref.Name
+	case ref.Path != "":
+		return ref.Path
+	default:
+		return "with id " + strconv.FormatInt(ref.ID, 10)
+	}
+}

@@ -1,0 +1,296 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Scope is what a protection is declared for: a project, or a group and all that is below it.
+type Scope struct {
+	// Project is nil for the protection of a group.
+	Project *v1alpha1.Project
+	// Groups are the group itself, or those that the project is in, the nearest first.
+	Groups []*v1alpha1.Group
+}
+
+// Path is the full path of the project or group.
+func (s Scope) Path() string {
+	if s.Project != nil {
+		return FullPath(s.Groups, s.Project.Spec.Path)
+	}
+	return FullPath(s.Groups)
+}
+
+// Namespace is the one of the project or group.
+func (s Scope) Namespace() string {
+	if s.Project != nil {
+		return s.Project.Namespace
+	}
+	return s.Groups[0].Namespace
+}
+
+func (s Scope) keys() []string {
+	if s.Project != nil {
+		return append(idKeys(s.Project.Spec.ID), nameKey(s.Project.Namespace, s.Project.Name), pathKey(s.Path()))
+	}
+	return place{group: s.Groups[0], path: s.Path()}.keys()
+}
+
+// ScopeOf returns what a protection is declared for.
+func (c *Catalog) ScopeOf(ctx context.Context, b *v1alpha1.ProtectedBranch) (Scope, error) {
+	if b.Spec.GroupRef != nil {
+		g, err := c.Group(ctx, b.Namespace, *b.Spec.GroupRef)
+		if err != nil {
+			return Scope{}, err
+		}
+		chain, err := c.Ancestors(ctx, g)
+		return Scope{Groups: chain}, err
+	}
+	p, err := c.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
+	if err != nil {
+		return Scope{}, err
+	}
+	return c.ProjectScope(ctx, p)
+}
+
+// ProjectScope returns the scope of a project.
+func (c *Catalog) ProjectScope(ctx context.Context, p *v1alpha1.Project) (Scope, error) {
+	chain, err := c.GroupsOf(ctx, p)
+	return Scope{Project: p, Groups: chain}, err
+}
+
+// ProtectionsIn returns the protections that are declared for a scope itself and in force there: of two of the same branch,
+// one that somebody declared goes before the one that the project made, and the older before the younger.
+func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
+	index := IndexGroup
+	if s.Project != nil {
+		index = IndexProject
+	}
+	found, err := c.protectedBranches(ctx, index, s.keys()...)
+	if err != nil {
+		return nil, err
+	}
+	holders := make(map[string]int, len(found))
+	var all []*v1alpha1.ProtectedBranch
+	for _, b := range found {
+		if b.Namespace != s.Namespace() {
+			continue
+		}
+		i, taken := holders[b.Spec.Branch]
+		switch {
+		case !taken:
+			holders[b.Spec.Branch] = len(all)
+			all = append(all, b)
+		case precedes(b, all[i]):
+			all[i] = b
+		}
+	}
+	return all, nil
+}
+
+// ProtectionOf returns the protection of one branch name or wildcard that is in force in a scope itself, or nil.
+func (c *Catalog) ProtectionOf(ctx context.Context, s Scope, branch string) (*v1alpha1.ProtectedBranch, error) {
+	found, err := c.protectedBranches(ctx, IndexBranch, s.Namespace()+"/"+branch)
+	if err != nil {
+		return nil, err
+	}
+	keys := s.keys()
+	var holder *v1alpha1.ProtectedBranch
+	for _, b := range found {
+		of := b.Spec.ProjectRef
+		if s.Project == nil {
+			of = b.Spec.GroupRef
+		}
+		if of != nil && slices.Contains(keys, Key(b.Namespace, *of)) && (holder == nil || precedes(b, holder)) {
+			holder = b
+		}
+	}
+	return holder, nil
+}
+
+// precedes reports whether a is in force rather than b, which protects the same branch.
+func precedes(a, b *v1alpha1.ProtectedBranch) bool {
+	if IsDefaultProtection(a) != IsDefaultProtection(b) {
+		return IsDefaultProtection(b)
+	}
+	return Older(a, b)
+}
+
+// IsDefaultProtection reports whether a project made the protection for its default branch.
+func IsDefaultProtection(b *v1alpha1.ProtectedBranch) bool {
+	_, ok := b.Labels[v1alpha1.LabelDefaultProtection]
+	return ok
+}
+
+// Protections returns every protection that a project is under, its own first, then those of its groups.
+func (c *Catalog) Protections(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
+	all, err := c.ProtectionsIn(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.Groups {
+		inherited, err := c.ProtectionsIn(ctx, Scope{Groups: s.Groups[i:]})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inherited...)
+	}
+	return all, nil
+}
+
+// Rules returns every protection that a project is under, resolved for a decision. A level whose reference leads nowhere
+// grants nothing.
+func (c *Catalog) Rules(ctx context.Context, s Scope) ([]protection.Rule, error) {
+	all, err := c.Protections(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	rules := make([]protection.Rule, 0, len(all))
+	for _, b := range all {
+		rule := protection.Rule{
+			Name: b.Spec.Branch, Source: b.Namespace + "/" + b.Name,
+			AllowForcePush: b.Spec.AllowForcePush, CodeOwnerApprovalRequired: b.Spec.CodeOwnerApprovalRequired,
+		}
+		for _, set := range []struct {
+			levels []v1alpha1.AccessLevel
+			grants *[]protection.Grant
+		}{{b.Spec.Push, &rule.Push}, {b.Spec.Merge, &rule.Merge}, {b.Spec.Unprotect, &rule.Unprotect}} {
+			for _, l := range set.levels {
+				resolved, err := c.ResolveLevel(ctx, s, b.Namespace, l)
+				if err != nil && !errors.Is(err, ErrNotFound) {
+					return nil, err
+				}
+				// An unresolved level is the zero Grant, which lets nobody through.
+				*set.grants = append(*set.grants, Grant(resolved))
+			}
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+// Grant is the decision's form of a resolved level.
+func Grant(l v1alpha1.ResolvedAccessLevel) protection.Grant {
+	g := protection.Grant{UserID: l.UserID, GroupID: l.GroupID, DeployKeyID: l.DeployKeyID}
+	switch l.Role {
+	case v1alpha1.AccessDeveloper:
+		g.Role = role.Developer
+	case v1alpha1.AccessMaintainer:
+		g.Role = role.Maintainer
+	case v1alpha1.AccessAdmin:
+		g.Role = role.Admin
+	case v1alpha1.AccessNoOne, "":
+		g.Title = l.Description
+	}
+	return g
+}
+
+// ResolveLevel resolves one access level of a protection in a namespace, which is in force in scope s.
+func (c *Catalog) ResolveLevel(ctx context.Context, s Scope, namespace string, l v1alpha1.AccessLevel) (v1alpha1.ResolvedAccessLevel, error) {
+	var r v1alpha1.ResolvedAccessLevel
+	switch {
+	case l.UserRef != nil:
+		u, err := c.User(ctx, *l.UserRef)
+		if err != nil {
+			return r, err
+		}
+		r.UserID, r.Description = u.Spec.ID, DisplayName(u)
+	case l.GroupRef != nil:
+		g, err := c.grantee(ctx, s, namespace, *l.GroupRef)
+		if err != nil {
+			return r, err
+		}
+		r.GroupID, r.Description = g.Spec.ID, Title(g.Spec.Name, g.Spec.Path)
+	case l.DeployKeyRef != nil:
+		k, err := c.DeployKey(ctx, namespace, *l.DeployKeyRef)
+		if err != nil {
+			return r, err
+		}
+		r.DeployKeyID, r.Description = k.Spec.ID, k.Spec.Title
+	default:
+		r.Role, r.Description = l.Role, describe(l.Role)
+	}
+	return r, nil
+}
+
+// describe gives the words of the REST API for a level.
+func describe(r v1alpha1.AccessRole) string {
+	switch r {
+	case v1alpha1.AccessDeveloper:
+		return "Developers + Maintainers"
+	case v1alpha1.AccessMaintainer:
+		return "Maintainers"
+	case v1alpha1.AccessAdmin:
+		return "Instance admins"
+	default:
+		return "No one"
+	}
+}
+
+// grantee returns a group that a protection may name: one of its own namespace, or one that the project is in.
+func (c *Catalog) grantee(ctx context.Context, s Scope, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
+	g, err := c.anyGroup(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	above := slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID })
+	if g.Namespace != namespace && !above {
+		return nil, fmt.Errorf("group %s: %w", Show(ref), ErrNotFound)
+	}
+	return g, nil
+}
+
+// DeployKey returns the deploy key that a reference names in a namespace.
+func (c *Catalog) DeployKey(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.DeployKey, error) {
+	var k *v1alpha1.DeployKey
+	var err error
+	if ref.Name != "" {
+		k = &v1alpha1.DeployKey{}
+		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, k)
+	} else {
+		var found []*v1alpha1.DeployKey
+		found, err = c.deployKeys(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
+		k = Oldest(found)
+	}
+	if err == nil && (k == nil || k.Namespace != namespace) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("deploy key %s: %w", Show(ref), err)
+	}
+	return k, nil
+}
+
+// DeployKeysOf returns the deploy keys of a project.
+func (c *Catalog) DeployKeysOf(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.DeployKey, error) {
+	found, err := c.deployKeys(ctx, IndexProject, c.ProjectKeys(ctx, p)...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(k *v1alpha1.DeployKey) bool { return k.Namespace != p.Namespace }), nil
+}
+
+// GroupByID returns the group that has a REST id.
+func (c *Catalog) GroupByID(ctx context.Context, id int64) (*v1alpha1.Group, error) {
+	return c.anyGroup(ctx, "", v1alpha1.Reference{ID: id})
+}
+
+// DisplayName is what people call a user.
+func DisplayName(u *v1alpha1.User) string { return Title(u.Spec.Name, u.Spec.Username) }
+
+// Title is the declared name, or the path in its place.
+func Title(name, segment string) string {
+	if name != "" {
+		return name
+	}
+	return segment
+}

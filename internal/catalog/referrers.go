@@ -1,0 +1,59 @@
+package catalog
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Keys returns every key under which a reference may name obj; none for a kind that nothing refers to.
+func (c *Catalog) Keys(ctx context.Context, obj client.Object) []string {
+	switch o := obj.(type) {
+	case *v1alpha1.User:
+		return UserKeys(o)
+	case *v1alpha1.Group:
+		return c.GroupKeys(ctx, o)
+	case *v1alpha1.Project:
+		return c.ProjectKeys(ctx, o)
+	case *v1alpha1.DeployKey:
+		return DeployKeyKeys(o)
+	default:
+		return nil
+	}
+}
+
+// Referrers maps an object to the objects of a list's kind that refer to it by an index, so that a controller wakes
+// up when what it refers to appears, changes or goes.
+func (c *Catalog) Referrers(of client.ObjectList, index string) handler.MapFunc {
+	return c.Peers(of, index, c.Keys)
+}
+
+// Peers maps an object to the objects of a list's kind that have any of its keys in an index.
+func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Context, client.Object) []string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, key := range keys(ctx, obj) {
+			found := of.DeepCopyObject().(client.ObjectList)
+			err := c.reader.List(ctx, found, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				log.FromContext(ctx).Error(err, "Looking up what an object affects", "index", index, "key", key)
+				continue
+			}
+			_ = meta.EachListItem(found, func(o runtime.Object) error {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
+				return nil
+			})
+		}
+		return requests
+	}
+}
+
+// SpecID returns the declared id as IndexID has it, for Peers.
+func SpecID(_ context.Context, obj client.Object) []string { return specID(obj) }

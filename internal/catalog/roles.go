@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// RoleOf is the role that a declared one stands for; role.None for an unknown one.
+func RoleOf(declared v1alpha1.Role) role.Role {
+	switch declared {
+	case v1alpha1.RoleGuest:
+		return role.Guest
+	case v1alpha1.RoleReporter:
+		return role.Reporter
+	case v1alpha1.RoleDeveloper:
+		return role.Developer
+	case v1alpha1.RoleMaintainer:
+		return role.Maintainer
+	case v1alpha1.RoleOwner:
+		return role.Owner
+	default:
+		return role.None
+	}
+}
+
+// target is a group or project that memberships are of.
+type target struct {
+	namespace string
+	keys      []string
+}
+
+// ProjectRole returns the highest role that a user has in a project now, from memberships of the project and of every
+// group above it. It does not speak of administrators and blocked users.
+func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project, now time.Time) (role.Role, error) {
+	chain, err := c.GroupsOf(ctx, p)
+	if err != nil {
+		return role.None, err
+	}
+	path := FullPath(chain, p.Spec.Path)
+	keys := append(idKeys(p.Spec.ID), nameKey(p.Namespace, p.Name), pathKey(path))
+	return c.highest(ctx, u, append(targets(chain), target{p.Namespace, keys}), now)
+}
+
+// GroupRole is ProjectRole for a group.
+func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {
+	chain, err := c.Ancestors(ctx, g)
+	if err != nil {
+		return role.None, err
+	}
+	return c.highest(ctx, u, targets(chain), now)
+}
+
+func targets(chain []*v1alpha1.Group) []target {
+	all := make([]target, 0, len(chain)+1)
+	for i, g := range chain {
+		at := place{group: g, path: FullPath(chain[i:])}
+		all = append(all, target{g.Namespace, at.keys()})
+	}
+	return all
+}
+
+func (c *Catalog) highest(ctx context.Context, u *v1alpha1.User, targets []target, now time.Time) (role.Role, error) {
+	userKeys := UserKeys(u)
+	highest := role.None
+	for _, t := range targets {
+		m, err := c.membership(ctx, userKeys, t)
+		if err != nil {
+			return role.None, err
+		}
+		if m != nil && !Expired(m, now) {
+			highest = max(highest, RoleOf(m.Spec.Role))
+		}
+	}
+	return highest, nil
+}
+
+// Expired reports whether a membership has ended.
+func Expired(m *v1alpha1.Membership, now time.Time) bool {
+	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
+}
+
+// membership returns the membership that is in force of a user in one target, or nil: the oldest of the target's own namespace.
+func (c *Catalog) membership(ctx context.Context, userKeys []string, t target) (*v1alpha1.Membership, error) {
+	found, err := c.memberships(ctx, IndexMember, MemberKeys(userKeys, t.keys)...)
+	if err != nil {
+		return nil, err
+	}
+	var own []*v1alpha1.Membership
+	for _, m := range found {
+		if m.Namespace == t.namespace {
+			own = append(own, m)
+		}
+	}
+	return Oldest(own), nil
+}
+
+// MemberKeys returns the keys in IndexMember of every way to declare a membership of the user in the target.
+func MemberKeys(user, target []string) []string {
+	keys := make([]string, 0, len(user)*len(target))
+	for _, u := range user {
+		for _, t := range target {
+			keys = append(keys, memberKey(u, t))
+		}
+	}
+	return keys
+}
+
+// ProjectMembership returns the membership of a user in a project itself that is in force, or nil.
+func (c *Catalog) ProjectMembership(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project) (*v1alpha1.Membership, error) {
+	return c.membership(ctx, UserKeys(u), target{p.Namespace, c.ProjectKeys(ctx, p)})
+}
+
+// GroupMembership returns the membership of a user in a group itself that is in force, or nil.
+func (c *Catalog) GroupMembership(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) (*v1alpha1.Membership, error) {
+	return c.membership(ctx, UserKeys(u), target{g.Namespace, c.GroupKeys(ctx, g)})
+}

@@ -1,0 +1,91 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// User returns the user whom a reference names.
+func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.User, error) {
+	var u *v1alpha1.User
+	var err error
+	switch {
+	case ref.Name != "":
+		u = &v1alpha1.User{}
+		err = c.get(ctx, client.ObjectKey{Name: ref.Name}, u)
+	case ref.Path != "":
+		return c.UserByUsername(ctx, ref.Path)
+	default:
+		var found []*v1alpha1.User
+		found, err = c.users(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
+		if u = Oldest(found); err == nil && u == nil {
+			err = ErrNotFound
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", Show(ref), err)
+	}
+	return u, nil
+}
+
+// UserByUsername returns the user who holds a username, which is compared without regard to case.
+func (c *Catalog) UserByUsername(ctx context.Context, username string) (*v1alpha1.User, error) {
+	found, err := c.users(ctx, IndexUsername, strings.ToLower(username))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("user %s: %w", username, ErrNotFound)
+	}
+	return Oldest(found), nil
+}
+
+// UserByEmail returns the user who holds an address, which is compared without regard to case.
+func (c *Catalog) UserByEmail(ctx context.Context, email string) (*v1alpha1.User, error) {
+	found, err := c.users(ctx, IndexEmail, strings.ToLower(email))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("user of %s: %w", email, ErrNotFound)
+	}
+	return Oldest(found), nil
+}
+
+// Digest is how the value of a token is kept: SHA-256 in lower-case hexadecimal. Values are long and random, so that
+// nothing slower is needed.
+func Digest(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
+}
+
+// TokenByValue returns the access token that has this value, or ErrNotFound. Whether it is still good is the caller's
+// to look at.
+func (c *Catalog) TokenByValue(ctx context.Context, value string) (*v1alpha1.AccessToken, error) {
+	found, err := c.tokens(ctx, IndexDigest, Digest(value))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, ErrNotFound
+	}
+	return Oldest(found), nil
+}
+
+// TokensOfSecret returns the access tokens whose value is kept under one key of one Secret.
+func (c *Catalog) TokensOfSecret(ctx context.Context, ref v1alpha1.SecretKeyReference) ([]*v1alpha1.AccessToken, error) {
+	found, err := c.tokens(ctx, IndexSecret, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(t *v1alpha1.AccessToken) bool { return t.Spec.SecretRef.Key != ref.Key }), nil
+}

@@ -1,0 +1,305 @@
+// Package frame is what every controller of Forgeplane has in common: finalizers, ids, conditions, observedGeneration,
+// the one status patch at the end, events, typed errors, and the rule that an unchanged object is not written.
+//
+// A controller gives it ordered steps; a step does one job, changes only the status of the object that it is given,
+// and says by its error how the reconcile ends: Stalled, Waiting, Failed, Again, or any other error for a retry.
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Object is a kind of Forgeplane.
+type Object interface {
+	client.Object
+	GetCommonStatus() *v1alpha1.CommonStatus
+}
+
+// Identified is a kind that has an integer id in the REST API.
+type Identified interface {
+	Object
+	// IDs returns where the declared id and the id in force are kept.
+	IDs() (spec, status *int64)
+}
+
+// Allocator hands out ids for Identified kinds.
+type Allocator interface {
+	// Allocate returns an id that no object of the kind of obj has or had.
+	Allocate(ctx context.Context, obj Identified) (int64, error)
+	// Holder returns the object of the kind of obj that holds id before obj does, or nil.
+	Holder(ctx context.Context, obj Identified, id int64) (client.Object, error)
+}
+
+// Step is one job of a reconcile.
+type Step[T Object] func(ctx context.Context, obj T) error
+
+// Frame runs the steps of one kind.
+type Frame[T Object] struct {
+	client    client.Client
+	events    events.EventRecorder
+	ids       Allocator
+	owner     func(ctx context.Context, obj T) (client.Object, error)
+	finalizer string
+	finalize  Step[T]
+}
+
+// Option changes how a Frame works.
+type Option[T Object] func(*Frame[T])
+
+// WithIDs gives each object an id in spec.id, from a, before its steps run.
+func WithIDs[T Object](a Allocator) Option[T] {
+	return func(f *Frame[T]) { f.ids = a }
+}
+
+// WithOwner makes each object go with the one that it belongs to, which owner returns. What owner cannot resolve is
+// left to a step to speak of.
+func WithOwner[T Object](owner func(ctx context.Context, obj T) (client.Object, error)) Option[T] {
+	return func(f *Frame[T]) { f.owner = owner }
+}
+
+// WithFinalizer runs step when an object is being deleted, until it returns nil.
+func WithFinalizer[T Object](name string, step Step[T]) Option[T] {
+	return func(f *Frame[T]) { f.finalizer, f.finalize = name, step }
+}
+
+// New returns a frame that writes with c and tells r what happened.
+func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]) *Frame[T] {
+	f := &Frame[T]{client: c, events: r}
+	for _, o := range options {
+		o(f)
+	}
+	return f
+}
+
+// Run reconciles obj: the steps run in order until one does not succeed, then what changed in the status is written
+// in one patch. obj is changed.
+func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return f.delete(ctx, obj)
+	}
+	if err := f.prepare(ctx, obj); err != nil {
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
+	}
+	before := obj.DeepCopyObject().(T)
+	after, err := f.run(ctx, obj, steps)
+	f.conclude(obj, err)
+	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
+	}
+	f.tell(before, obj)
+	return result(after, err)
+}
+
+// run calls the steps; the smallest delay that an Again asked for comes back with the error that ended them.
+func (f *Frame[T]) run(ctx context.Context, obj T, steps []Step[T]) (time.Duration, error) {
+	var after time.Duration
+	if f.ids != nil {
+		steps = append([]Step[T]{f.confirmID}, steps...)
+	}
+	for _, step := range steps {
+		err := step(ctx, obj)
+		var o *outcome
+		if errors.As(err, &o) && o.kind == again {
+			if after == 0 || o.after < after {
+				after = o.after
+			}
+			continue
+		}
+		if err != nil {
+			return after, err
+		}
+	}
+	return after, nil
+}
+
+func result(after time.Duration, err error) (reconcile.Result, error) {
+	var o *outcome
+	switch {
+	case err == nil:
+		return reconcile.Result{RequeueAfter: after}, nil
+	case errors.As(err, &o) && o.kind == waiting:
+		return reconcile.Result{RequeueAfter: o.after}, nil
+	case errors.As(err, &o) && o.kind == stalled:
+		return reconcile.Result{}, nil
+	default:
+		return reconcile.Result{}, ignoreConflict(err)
+	}
+}
+
+// prepare adds the finalizer, the owner and the id in one patch, before any step has made something that they speak of.
+func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
+	before := obj.DeepCopyObject().(T)
+	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
+	owned, err := f.adopt(ctx, obj)
+	if err != nil {
+		return err
+	}
+	identified, err := f.identify(ctx, obj)
+	if err != nil {
+		return fmt.Errorf("allocating an id for %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	if !changed && !owned && !identified {
+		return nil
+	}
+	// The lock keeps a stale cache from allocating twice.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return f.client.Patch(ctx, obj, patch)
+}
+
+// adopt adds the owner, and reports whether that changed the object.
+func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
+	if f.owner == nil {
+		return false, nil
+	}
+	owner, err := f.owner(ctx, obj)
+	if err != nil || owner == nil {
+		return false, nil //nolint:nilerr // a step resolves the same reference and says what is wrong with it
+	}
+	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
+		return false, nil
+	}
+	if err := controllerutil.SetOwnerReference(owner, obj, f.client.Scheme()); err != nil {
+		return false, fmt.Errorf("owning %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	return true, nil
+}
+
+// identify sets spec.id where it is missing, and reports whether that changed the object.
+func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
+	identified, ok := client.Object(obj).(Identified)
+	if !ok || f.ids == nil {
+		return false, nil
+	}
+	spec, status := identified.IDs()
+	if *spec != 0 {
+		return false, nil
+	}
+	if *status != 0 {
+		// A replace dropped the id: it stays the object's own.
+		*spec = *status
+		return true, nil
+	}
+	id, err := f.ids.Allocate(ctx, identified)
+	*spec = id
+	return err == nil, err
+}
+
+// confirmID puts the id in force, unless an older object has it.
+func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
+	identified, ok := client.Object(obj).(Identified)
+	if !ok {
+		return nil
+	}
+	spec, status := identified.IDs()
+	holder, err := f.ids.Holder(ctx, identified, *spec)
+	if err != nil {
+		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
+	}
+	if holder != nil {
+		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by the older %s; omit spec.id to get a free one",
+			*spec, client.ObjectKeyFromObject(holder))
+	}
+	*status = *spec
+	return nil
+}
+
+// delete runs the finalizer, and lets the object go when it is done.
+func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) {
+	if f.finalizer == "" || !controllerutil.ContainsFinalizer(obj, f.finalizer) {
+		return reconcile.Result{}, nil
+	}
+	before := obj.DeepCopyObject().(T)
+	err := f.finalize(ctx, obj)
+	if err == nil {
+		controllerutil.RemoveFinalizer(obj, f.finalizer)
+		return reconcile.Result{}, client.IgnoreNotFound(f.client.Patch(ctx, obj, client.MergeFrom(before)))
+	}
+	f.conclude(obj, Failed(v1alpha1.ReasonDeleting, "deleting: %w", err))
+	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
+	}
+	return result(0, err)
+}
+
+// conclude sets the conditions from how the steps ended.
+func (f *Frame[T]) conclude(obj T, err error) {
+	status := obj.GetCommonStatus()
+	status.ObservedGeneration = obj.GetGeneration()
+	if err == nil {
+		f.set(obj, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReconciling)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
+		return
+	}
+	reason, message := v1alpha1.ReasonFailed, Sanitise(err.Error())
+	present, absent := v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled
+	var o *outcome
+	if errors.As(err, &o) {
+		reason = o.reason
+		if o.kind == stalled {
+			present, absent = absent, present
+		}
+	}
+	f.set(obj, v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	f.set(obj, present, metav1.ConditionTrue, reason, message)
+	meta.RemoveStatusCondition(&status.Conditions, absent)
+}
+
+func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&obj.GetCommonStatus().Conditions, metav1.Condition{
+		Type: conditionType, Status: value, Reason: reason, Message: message,
+		ObservedGeneration: obj.GetGeneration(),
+	})
+}
+
+// patchStatus writes what differs between the two, and nothing when nothing does.
+func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
+	patch := client.MergeFrom(before)
+	data, err := patch.Data(obj)
+	if err != nil {
+		return fmt.Errorf("comparing the status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	if string(data) == "{}" {
+		return nil
+	}
+	if err := f.client.Status().Patch(ctx, obj, patch); err != nil {
+		return fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// tell records an event when the object begins or ceases to be in trouble. That a new object became ready is no news
+// worth a write.
+func (f *Frame[T]) tell(before, obj T) {
+	was := meta.FindStatusCondition(before.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+	switch {
+	case is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason):
+		f.events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+	case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+		f.events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "in force")
+	}
+}
+
+// ignoreConflict turns a conflict into nothing: the newer object is already on its way through the watch.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

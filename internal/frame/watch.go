@@ -1,0 +1,80 @@
+package frame
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Watch is what wakes up the controller of one kind.
+type Watch struct{ builder *builder.Builder }
+
+// NewWatch returns a watch on the kind of obj itself.
+func NewWatch(mgr manager.Manager, name string, obj client.Object, o controller.Options) *Watch {
+	return &Watch{ctrlBuilder(mgr, name, o).For(obj)}
+}
+
+func ctrlBuilder(mgr manager.Manager, name string, o controller.Options) *builder.Builder {
+	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
+}
+
+// OnReferred wakes up what affected maps to when an object that may be referred to appears, changes or goes. The initial
+// list is left out, because everything in it is reconciled anyway.
+func (w *Watch) OnReferred(obj client.Object, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later))
+	return w
+}
+
+// OnDeclared is OnReferred for what only the declaration of obj affects: changes of its status alone are left out.
+func (w *Watch) OnDeclared(obj client.Object, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, declared))
+	return w
+}
+
+// OnReady wakes up what affected maps to when obj becomes ready, ceases to be, or goes.
+func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, readiness))
+	return w
+}
+
+// OnReleased wakes up what affected maps to when an object changes its declaration or goes, and so may leave a name or an
+// id that others wait for.
+func (w *Watch) OnReleased(obj client.Object, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(released))
+	return w
+}
+
+// OnEnded wakes up the objects that come through a channel, as when work beside the reconciles has ended.
+func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *Watch {
+	w.builder.WatchesRawSource(source.TypedChannel(ended, &handler.TypedEnqueueRequestForObject[T]{}))
+	return w
+}
+
+// Complete registers the controller.
+func (w *Watch) Complete(r reconcile.Reconciler) error { return w.builder.Complete(r) }
+
+var (
+	later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
+	readiness = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Ready(e.ObjectOld) != Ready(e.ObjectNew) }}
+
+	declared = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+
+	released = predicate.And(declared, predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+)
+
+// Ready reports whether an object of Forgeplane is ready and not on its way out.
+func Ready(obj client.Object) bool {
+	o, ok := obj.(Object)
+	return ok && o.GetDeletionTimestamp().IsZero() &&
+		meta.IsStatusConditionTrue(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+}

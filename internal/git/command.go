@@ -1,0 +1,164 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// grace is the time between asking a process group to end and killing it. git removes its lock and temporary files when asked.
+const grace = 3 * time.Second
+
+// keptStderr is how many bytes from the end of a command's standard error go into its Error.
+const keptStderr = 4 << 10
+
+// ErrOutputTooLarge is returned when git had more to say than the caller is ready to read.
+var ErrOutputTooLarge = errors.New("the output of git exceeds its limit")
+
+// Error is a git command that failed.
+type Error struct {
+	// Command is the subcommand, such as "fetch".
+	Command string
+	// ExitCode is -1 if the command did not start, or was ended by a signal.
+	ExitCode int
+	// Stderr is the end of what git said, without credentials.
+	Stderr string
+	// Err is the cause: that of the context if it ended the command, else that of package os/exec.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Stderr == "" {
+		return fmt.Sprintf("git %s: %v", e.Command, e.Err)
+	}
+	return fmt.Sprintf("git %s: %v: %s", e.Command, e.Err, e.Stderr)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// command is one run of git.
+type command struct {
+	args     []string
+	dir      string // working directory, "/" if empty
+	env      []string
+	settings []setting
+	stdin    io.Reader
+	stdout   io.Writer
+	progress io.Writer // sees standard error as well
+	secrets  []string  // never to be seen in an Error
+}
+
+// run runs git until it ends or ctx does, which ends all processes that git has started as well.
+func (e *Engine) run(ctx context.Context, c command) error {
+	cmd := exec.CommandContext(ctx, e.binary, c.args...)
+	cmd.Dir = c.dir
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	cmd.Env = append(append(append([]string{}, e.env...), configuration(c.settings)...), c.env...)
+	cmd.Stdin, cmd.Stdout = c.stdin, c.stdout
+	stderr := &tail{limit: keptStderr}
+	cmd.Stderr = stderr
+	if c.progress != nil {
+		cmd.Stderr = io.MultiWriter(stderr, c.progress)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		if cmd.Process != nil {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whoever of the group has outlived its leader
+		}
+		err = context.Cause(ctx)
+	}
+	failure := &Error{Command: c.args[0], ExitCode: -1, Stderr: redact(stderr.String(), c.secrets), Err: err}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		failure.ExitCode = exit.ExitCode()
+	}
+	return failure
+}
+
+// output runs git and returns what it writes, at most limit bytes.
+func (e *Engine) output(ctx context.Context, limit int, c command) ([]byte, error) {
+	out := &capped{limit: limit}
+	c.stdout = out
+	if err := e.run(ctx, c); out.exceeded {
+		return nil, &Error{Command: c.args[0], ExitCode: -1, Err: ErrOutputTooLarge}
+	} else if err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// capped is a buffer that refuses to grow beyond its limit, which ends the process that writes to it.
+type capped struct {
+	bytes.Buffer
+	limit    int
+	exceeded bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > c.limit {
+		c.exceeded = true
+		return 0, ErrOutputTooLarge
+	}
+	return c.Buffer.Write(p)
+}
+
+// ReadFrom hides that of the buffer, which knows no limit.
+func (c *capped) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{c}, r)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	kept  []byte
+	limit int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.limit; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns the kept text without progress meters and control characters.
+func (t *tail) String() string {
+	lines := strings.FieldsFunc(string(t.kept), func(r rune) bool { return r == '\n' })
+	for i, l := range lines {
+		l = l[strings.LastIndexByte(strings.TrimRight(l, "\r"), '\r')+1:]
+		lines[i] = strings.Map(func(r rune) rune {
+			if r < ' ' || r == 0x7f {
+				return -1
+			}
+			return r
+		}, strings.ToValidUTF8(l, "\uFFFD"))
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+var userInfo = regexp.MustCompile(`://[^/\s'"]*@`)
+
+func redact(text string, secrets []string) string {
+	text = userInfo.ReplaceAllString(text, "://")
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "[redacted]")
+		}
+	}
+	return text
+}

@@ -1,0 +1,157 @@
+// Package git is the Git engine: bare repositories on storage directories, worked on by the git binary.
+//
+// An Engine knows the binary and runs it in an environment of its own: nothing that the machine, the service's user or the
+// caller's environment configures for git has an effect. A Repository is a cheap handle on one directory; it holds nothing
+// open. All methods may be called from several goroutines at once.
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// InternalRefs is the prefix of refs that the server keeps for itself: clients neither see nor change them.
+const InternalRefs = "refs/forgeplane/"
+
+// Options configure an Engine.
+type Options struct {
+	// Binary is the git to run, a path or a name to be found in PATH. "git" if empty.
+	Binary string
+}
+
+// Engine runs the git binary.
+type Engine struct {
+	binary  string
+	version Version
+	env     []string
+}
+
+// Version is that of the git binary.
+type Version struct{ Major, Minor int }
+
+// Needed is the oldest version that works. It is the first with `merge-tree --write-tree` in a state to be relied upon.
+var Needed = Version{2, 39}
+
+// AtLeast reports whether v is w or newer.
+func (v Version) AtLeast(w Version) bool {
+	return v.Major > w.Major || v.Major == w.Major && v.Minor >= w.Minor
+}
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// NewEngine looks for the git binary and asks for its version. The error says what to install where it is missing or too old.
+func NewEngine(ctx context.Context, o Options) (*Engine, error) {
+	if o.Binary == "" {
+		o.Binary = "git"
+	}
+	path, err := exec.LookPath(o.Binary)
+	if err != nil {
+		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
+	}
+	e := &Engine{binary: path, env: environment(os.Getenv)}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := e.output(ctx, 1024, command{args: []string{"version"}})
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for its version: %w", path, err)
+	}
+	if e.version, err = parseVersion(string(out)); err != nil {
+		return nil, fmt.Errorf("asking %s for its version: %w", path, err)
+	}
+	if !e.version.AtLeast(Needed) {
+		return nil, fmt.Errorf("%s is git %s: %s or newer must be installed", path, e.version, Needed)
+	}
+	return e, nil
+}
+
+// Version returns the version of the git binary.
+func (e *Engine) Version() Version { return e.version }
+
+var versionText = regexp.MustCompile(`^git version (\d{1,4})\.(\d{1,4})`)
+
+func parseVersion(text string) (Version, error) {
+	m := versionText.FindStringSubmatch(text)
+	if m == nil {
+		return Version{}, errors.New("the answer is not that of git")
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	return Version{major, minor}, nil
+}
+
+// environment is all that a git process sees of the world, but for settings of a single command. No GIT_ variable is
+// inherited; of the rest, only what finding helpers, temporary files, proxies and certificate authorities takes.
+func environment(getenv func(string) string) []string {
+	env := []string{
+		"LC_ALL=C",
+		"HOME=/nonexistent",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_ATTR_NOSYSTEM=1",
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=",
+		"SSH_ASKPASS=",
+		"GIT_NO_REPLACE_OBJECTS=1",
+		"GIT_NO_LAZY_FETCH=1",
+	}
+	for _, name := range []string{
+		"PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+		"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+	} {
+		if v := getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// setting is a line of configuration. It outranks what stands in a repository.
+type setting struct{ key, value string }
+
+// settings hold for every command.
+var settings = slices.Concat([]setting{
+	{"safe.directory", "*"},         // repositories may belong to another uid, as on a shared volume
+	{"protocol.allow", "never"},     // no command but Import talks to the network
+	{"core.hooksPath", "/dev/null"}, // no hook but that of Serve
+	{"core.fsmonitor", "false"},
+	{"gc.auto", "0"}, // housekeeping has its own time
+	{"maintenance.auto", "false"},
+	{"receive.autogc", "false"},
+	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
+	{"core.fsync", "committed,pack-metadata"},
+	{"receive.fsckObjects", "true"},
+	{"fetch.fsckObjects", "true"},
+	{"transfer.hideRefs", InternalRefs},
+	{"uploadpack.allowFilter", "true"},
+	{"uploadpack.allowAnySHA1InWant", "true"},
+}, ignored("receive.fsck."), ignored("fetch.fsck."))
+
+// ignored are flaws that old histories have and that hurt nobody.
+func ignored(prefix string) []setting {
+	var all []setting
+	for _, flaw := range []string{
+		"badTimezone", "missingSpaceBeforeDate", "zeroPaddedFilemode", "missingNameBeforeEmail", "missingSpaceBeforeEmail",
+	} {
+		all = append(all, setting{prefix + flaw, "ignore"})
+	}
+	return all
+}
+
+// configuration renders settings as environment variables, which unlike arguments no other user of the machine can see.
+func configuration(extra []setting) []string {
+	all := slices.Concat(settings, extra)
+	env := make([]string, 0, 2*len(all)+1)
+	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
+	for i, s := range all {
+		k := strconv.Itoa(i)
+		env = append(env, "GIT_CONFIG_KEY_"+k+"="+s.key, "GIT_CONFIG_VALUE_"+k+"="+s.value)
+	}
+	return env
+}

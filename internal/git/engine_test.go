@@ -1,0 +1,139 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestNewEngineSaysWhatIsWrong(t *testing.T) {
+	for about, c := range map[string]struct{ binary, want string }{
+		"missing":  {"/nonexistent/git", "git 2.39 or newer must be installed"},
+		"too old":  {script(t, "echo git version 2.38.9"), "is git 2.38: 2.39 or newer must be installed"},
+		"not git":  {script(t, "echo hello"), "the answer is not that of git"},
+		"failing":  {script(t, "echo no licence >&2; exit 3"), "no licence"},
+		"babbling": {script(t, "yes"), git.ErrOutputTooLarge.Error()},
+	} {
+		_, err := git.NewEngine(t.Context(), git.Options{Binary: c.binary})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", about, err, c.want)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	if v := newEngine(t).Version(); !v.AtLeast(git.Needed) {
+		t.Errorf("got %s", v)
+	}
+	for _, v := range []git.Version{{2, 39}, {2, 100}, {3, 0}} {
+		if !v.AtLeast(git.Needed) {
+			t.Errorf("%s must do", v)
+		}
+	}
+	for _, v := range []git.Version{{2, 38}, {1, 99}} {
+		if v.AtLeast(git.Needed) {
+			t.Errorf("%s must not do", v)
+		}
+	}
+}
+
+// The environment of whoever starts the service must not reach git: GIT_DIR alone would turn every answer wrong.
+func TestTheEnvironmentIsNotInherited(t *testing.T) {
+	for name, value := range map[string]string{
+		"GIT_DIR": "/nonexistent", "GIT_OBJECT_DIRECTORY": "/nonexistent", "GIT_EXEC_PATH": "/nonexistent",
+		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.bare", "GIT_CONFIG_VALUE_0": "nonsense",
+		"GIT_CONFIG_PARAMETERS": "'core.bare'='nonsense'", "HOME": badHome(t), "XDG_CONFIG_HOME": badHome(t),
+	} {
+		t.Setenv(name, value)
+	}
+	r := repository(t, newEngine(t), t.TempDir(), "a.git")
+	if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := r.Head(t.Context()); err != nil || h.Branch != "main" {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+// badHome has a configuration that makes every git command fail.
+func badHome(t *testing.T) string {
+	dir := t.TempDir()
+	for _, name := range []string{dir + "/.gitconfig", dir + "/git/config"} {
+		_ = os.MkdirAll(dir+"/git", 0o755)
+		if err := os.WriteFile(name, []byte("[nonsense"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestCancellingEndsTheWholeProcessGroup(t *testing.T) {
+	pids := t.TempDir() + "/pids"
+	// The child ignores the request to end, as does its parent.
+	e := engineWith(t, `case "$1" in version) ;; *) trap '' TERM; sleep 600 & echo $$ $! >`+pids+`.tmp; mv `+pids+`.tmp `+pids+`; wait; wait;; esac`)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	r := repository(t, e, bareStorage(t, c), "b.git")
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	result := make(chan error, 1)
+	go func() { _, err := r.Head(ctx); result <- err }()
+	var leader, child int
+	eventually(t, "the command has started", func() bool {
+		text, _ := os.ReadFile(pids)
+		return scan(string(text), &leader, &child)
+	})
+	cancel(stopped)
+	if err := <-result; !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	for _, pid := range []int{leader, child} {
+		eventually(t, "the process is gone", func() bool { return gone(pid) })
+	}
+}
+
+func TestErrorsCarryWhatGitSays(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	r := bare(t, c)
+	_, err := r.ChangedPaths(t.Context(), strings.Repeat("1", 40), strings.Repeat("2", 40), 1000, nil)
+	failed := (*git.Error)(nil)
+	if !errors.As(err, &failed) {
+		t.Fatalf("got %v", err)
+	}
+	if failed.Command != "diff-tree" || failed.ExitCode != 128 || !strings.Contains(failed.Stderr, "bad object") {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+func bareStorage(t *testing.T, c *gittest.Client) string {
+	storage := t.TempDir()
+	c.Git(t, "clone", "--quiet", "--bare", ".", storage+"/b.git")
+	return storage
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not reached: %s", what)
+		}
+	}
+}
+
+// gone reports whether a process has ended, which a zombie has that nobody waits for.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, _ := os.ReadFile("/proc/" + itoa(pid) + "/stat")
+	return strings.Contains(string(stat), ") Z ")
+}

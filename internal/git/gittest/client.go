@@ -1,0 +1,80 @@
+// Package gittest runs git for tests as a person does: in a work tree, with a name, and without the settings of the machine.
+package gittest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Client is a work tree.
+type Client struct {
+	// Dir is the work tree.
+	Dir string
+	// Env are further environment variables, as "NAME=value".
+	Env []string
+}
+
+// New returns a client with a new, empty work tree on the branch "main". objectFormat is "sha1" or "sha256".
+func New(t testing.TB, objectFormat string) *Client {
+	t.Helper()
+	c := &Client{Dir: t.TempDir()}
+	c.Git(t, "init", "--quiet", "--initial-branch=main", "--object-format="+objectFormat)
+	return c
+}
+
+// Git runs git, which must succeed, and returns its standard output without the last newline.
+func (c *Client) Git(t testing.TB, args ...string) string {
+	t.Helper()
+	out, stderr, err := c.run(args)
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return strings.TrimSuffix(out, "\n")
+}
+
+// Refused runs git, which must fail, and returns what a person would read on the terminal.
+func (c *Client) Refused(t testing.TB, args ...string) string {
+	t.Helper()
+	out, stderr, err := c.run(args)
+	if err == nil {
+		t.Fatalf("git %s succeeded\n%s%s", strings.Join(args, " "), out, stderr)
+	}
+	return out + stderr
+}
+
+// Commit writes a file, commits it, and returns the id of the commit.
+func (c *Client) Commit(t testing.TB, path, content string) string {
+	t.Helper()
+	full := filepath.Join(c.Dir, path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "--literal-pathspecs", "add", "--", path)
+	c.Git(t, "commit", "--quiet", "--message", fmt.Sprintf("Change %q", path))
+	return c.Git(t, "rev-parse", "HEAD")
+}
+
+func (c *Client) run(args []string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = c.Dir
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
+		"GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.com",
+		"GIT_COMMITTER_NAME=Ann Author", "GIT_COMMITTER_EMAIL=ann@example.com",
+	}, c.Env...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}

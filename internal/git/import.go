@@ -1,0 +1,245 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Errors of Import that are about what was asked for.
+var (
+	// ErrURL: the URL is malformed, or of a kind that is not allowed.
+	ErrURL = errors.New("this URL cannot be imported from")
+	// ErrCredentials: the other side wants credentials, or others.
+	ErrCredentials = errors.New("the other side does not accept the credentials, or asks for some")
+	// ErrTooLarge: the repository is larger than allowed.
+	ErrTooLarge = errors.New("the repository is larger than allowed")
+	// ErrTimeout: the time was not sufficient.
+	ErrTimeout = errors.New("the import took longer than allowed")
+)
+
+// ImportOptions say what to import.
+type ImportOptions struct {
+	// URL is an http or https URL, or with AllowFile a file URL. Credentials in it count unless Username or Password is set.
+	URL string
+	// Username and Password are for Basic authentication. They are sent to the host of the URL only.
+	Username, Password string
+	// AllowFile allows to import from directories of this machine, which makes them readable for whoever chooses the URL.
+	AllowFile bool
+	// DefaultBranch is that of a repository that says none. "main" if empty.
+	DefaultBranch string
+	// MaxBytes is how large the result may be on disk, looked at each second and in the end. 0 is no limit.
+	MaxBytes int64
+	// Timeout is for the whole import. 0 is no limit. A transfer that stands still for a minute ends in any case.
+	Timeout time.Duration
+	// Progress is told how far the import is. It must not block. It may be nil.
+	Progress func(Progress)
+}
+
+// Progress is how far an import is: the phase as git names it, such as "Receiving objects", and its percentage.
+type Progress struct {
+	Phase   string
+	Percent int
+}
+
+// Import makes the repository a copy of the branches and tags of another one. If the repository exists already it does
+// nothing, whatever the options say.
+func (r *Repository) Import(ctx context.Context, o ImportOptions) error {
+	source, err := o.source()
+	if err != nil {
+		return err
+	}
+	if o.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+		defer stop()
+	}
+	return r.create(func(staged *Repository) error { return staged.fetch(ctx, source, o) })
+}
+
+// source is another repository: its address without credentials, and how commands get there.
+type source struct {
+	url      string
+	settings []setting
+	secrets  []string
+}
+
+func (o *ImportOptions) source() (*source, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil { // the error of url.Parse quotes the URL, with its credentials
+		return nil, fmt.Errorf("%w: it is malformed", ErrURL)
+	}
+	switch {
+	case u.Scheme == "file" && !o.AllowFile, u.Scheme != "file" && u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: the scheme %q is not allowed", ErrURL, u.Scheme)
+	case u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
+		return nil, fmt.Errorf("%w: a file URL has an absolute path and no host", ErrURL)
+	case u.Scheme != "file" && u.Host == "":
+		return nil, fmt.Errorf("%w: it has no host", ErrURL)
+	}
+	if u.User != nil && o.Username == "" && o.Password == "" {
+		o.Username = u.User.Username()
+		o.Password, _ = u.User.Password()
+	}
+	u.User = nil
+	s := &source{url: u.String(), settings: []setting{
+		{"protocol." + u.Scheme + ".allow", "always"},
+		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
+		{"http.followRedirects", "initial"},
+		{"fetch.unpackLimit", "1"}, // one pack, however small
+	}}
+	if o.Username != "" || o.Password != "" {
+		basic := base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))
+		s.secrets = []string{basic, o.Password}
+		s.settings = append(s.settings,
+			setting{"http.extraHeader", "Authorization: Basic " + basic},
+			setting{"http.followRedirects", "false"}) // the header would go along
+	}
+	return s, nil
+}
+
+// command is one that talks to the source.
+func (s *source) command(args ...string) command {
+	return command{args: args, settings: s.settings, secrets: s.secrets}
+}
+
+// fetch fills the staged repository.
+func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) error {
+	branch, format, err := r.engine.inspect(ctx, s)
+	if err != nil {
+		return explain(err)
+	}
+	if branch == "" {
+		branch = o.DefaultBranch
+	}
+	if err := r.init(ctx, InitOptions{DefaultBranch: branch, ObjectFormat: format}); err != nil {
+		return err
+	}
+	c := s.command("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap=")
+	if o.Progress != nil {
+		c.args[1] = "--progress"
+		c.progress = &progress{tell: o.Progress}
+	}
+	if s.local() {
+		// The other side's git runs here, but without this one's settings.
+		c.args = append(c.args, "--upload-pack=git -c safe.directory=* upload-pack")
+	}
+	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+	c.dir, c.env = r.dir, []string{"GIT_DIR=."}
+	limited, stop := r.limit(ctx, o.MaxBytes)
+	defer stop()
+	if err := r.engine.run(limited, c); err != nil {
+		return explain(err)
+	}
+	if n, err := size(ctx, r.dir); err != nil {
+		return err
+	} else if o.MaxBytes > 0 && n > o.MaxBytes {
+		return ErrTooLarge
+	}
+	return r.run(ctx, r.command("pack-refs", "--all"))
+}
+
+func (s *source) local() bool { return strings.HasPrefix(s.url, "file:") }
+
+// inspect asks for the default branch and the object format. Both are empty for an empty repository.
+func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string, err error) {
+	c := s.command("ls-remote", "--symref")
+	if s.local() {
+		c.args = append(c.args, "--upload-pack=git -c safe.directory=* upload-pack")
+	}
+	c.args = append(c.args, "--end-of-options", s.url)
+	out, err := e.output(ctx, 64<<20, c)
+	if err != nil {
+		return "", "", err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for lines.Scan() {
+		value, name, _ := strings.Cut(lines.Text(), "\t")
+		if ref, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok && name == "HEAD" && CheckRefName("refs/heads/"+ref) == nil {
+			branch = ref
+		} else if IsObjectID(value) && format == "" {
+			format = map[int]string{40: "sha1", 64: "sha256"}[len(value)]
+		}
+	}
+	return branch, format, lines.Err()
+}
+
+// limit returns a context that ends when the repository takes more than limit bytes, and a func that ends the watch.
+func (r *Repository) limit(ctx context.Context, limit int64) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for limit > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if n, err := size(ctx, r.dir); err == nil && n > limit {
+					cancel(ErrTooLarge)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// explain names the failures that whoever asked for an import can do something about.
+func explain(err error) error {
+	failed := (*Error)(nil)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	for _, sign := range []string{"could not read Username", "could not read Password", "Authentication failed", "returned error: 403"} {
+		if strings.Contains(failed.Stderr, sign) {
+			return fmt.Errorf("%w: %w", ErrCredentials, err)
+		}
+	}
+	return err
+}
+
+// progress reads the progress meter of git.
+type progress struct {
+	line []byte
+	last Progress
+	tell func(Progress)
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	for _, c := range b {
+		if c != '\r' && c != '\n' {
+			if len(p.line) < 200 {
+				p.line = append(p.line, c)
+			}
+			continue
+		}
+		if now, ok := parseProgress(string(p.line)); ok && now != p.last {
+			p.last = now
+			p.tell(now)
+		}
+		p.line = p.line[:0]
+	}
+	return len(b), nil
+}
+
+// parseProgress reads a line such as "Receiving objects:  45% (450/1000)". Lines of the other side ("remote: ...") do not
+// count: they may say anything.
+func parseProgress(line string) (Progress, bool) {
+	phase, rest, _ := strings.Cut(line, ":")
+	number, _, ok := strings.Cut(strings.TrimSpace(rest), "%")
+	percent, err := strconv.Atoi(number)
+	if !ok || err != nil || phase == "remote" || percent < 0 || percent > 100 {
+		return Progress{}, false
+	}
+	return Progress{Phase: phase, Percent: percent}, true
+}

@@ -1,0 +1,204 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+const password = "s3cret/with@signs"
+
+// remote serves the repositories in root over HTTP, to who knows the password.
+func remote(t *testing.T, root string) string {
+	t.Helper()
+	path, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := &cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, given, _ := r.BasicAuth()
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/moved/"):
+			http.Redirect(w, r, "/public/"+strings.TrimPrefix(r.URL.RequestURI(), "/moved/"), http.StatusMovedPermanently)
+		case strings.HasPrefix(r.URL.Path, "/public/"):
+			http.StripPrefix("/public", backend).ServeHTTP(w, r)
+		case user == "ann" && given == password:
+			backend.ServeHTTP(w, r)
+		default:
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// origin makes a repository with branches, tags and refs of other kinds, whose default branch is "trunk".
+func origin(t *testing.T, format string) (root string) {
+	t.Helper()
+	c := gittest.New(t, format)
+	c.Git(t, "checkout", "--quiet", "-b", "trunk")
+	for i := range 5 {
+		c.Commit(t, "a", fmt.Sprint(i))
+	}
+	c.Git(t, "branch", "topic/x", "HEAD~2")
+	c.Git(t, "tag", "-a", "-m", "One", "v1", "HEAD~1")
+	c.Git(t, "update-ref", "refs/merge-requests/1/head", "HEAD")
+	root = t.TempDir()
+	c.Git(t, "clone", "--quiet", "--mirror", ".", root+"/o.git")
+	return root
+}
+
+var wantRefs = []string{"refs/heads/topic/x", "refs/heads/trunk", "refs/tags/v1"}
+
+func TestImport(t *testing.T) {
+	formats(t, func(t *testing.T, format string) {
+		root := origin(t, format)
+		server := remote(t, root)
+		withUser := strings.Replace(server, "http://", "http://ann:s3cret%2Fwith%40signs@", 1)
+		for about, o := range map[string]git.ImportOptions{
+			"with credentials":        {URL: server + "/o.git", Username: "ann", Password: password},
+			"with credentials in URL": {URL: withUser + "/o.git"},
+			"public":                  {URL: server + "/public/o.git"},
+			"public and moved":        {URL: server + "/moved/o.git"},
+			"file":                    {URL: "file://" + root + "/o.git", AllowFile: true},
+		} {
+			t.Run(about, func(t *testing.T) {
+				storage := t.TempDir()
+				log := storage + ".log"
+				e := engineWith(t, `echo "$@" >>`+log)
+				r := repository(t, e, storage, "x/1.git")
+				var seen []git.Progress
+				o.Progress = func(p git.Progress) { seen = append(seen, p) }
+				if err := r.Import(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+				if got := refNames(t, r); !slices.Equal(got, wantRefs) {
+					t.Errorf("got %q", got)
+				}
+				if h, err := r.Head(t.Context()); err != nil || h.Branch != "trunk" || h.Commit == "" {
+					t.Errorf("got %+v, %v", h, err)
+				}
+				if err := r.Fsck(t.Context(), true); err != nil {
+					t.Error(err)
+				}
+				if got := names(t, storage+"/x"); !slices.Equal(got, []string{"1.git"}) {
+					t.Errorf("left behind: %v", got)
+				}
+				if !slices.Contains(seen, git.Progress{Phase: "Receiving objects", Percent: 100}) {
+					t.Errorf("got progress %v", seen)
+				}
+				if argv, _ := os.ReadFile(log); strings.Contains(string(argv), "s3cret") || !strings.Contains(string(argv), "fetch") {
+					t.Errorf("arguments:\n%s", argv)
+				}
+				if config, _ := os.ReadFile(r.Dir() + "/config"); strings.Contains(string(config), "s3cret") || strings.Contains(string(config), "remote") {
+					t.Errorf("configuration:\n%s", config)
+				}
+				if err := r.Import(t.Context(), git.ImportOptions{URL: "file:///nonexistent", AllowFile: true}); err != nil {
+					t.Errorf("again: %v", err)
+				}
+			})
+		}
+	})
+}
+
+func TestImportOfAnEmptyRepository(t *testing.T) {
+	root := t.TempDir()
+	gittest.New(t, "sha1").Git(t, "init", "--quiet", "--bare", "--initial-branch=ignored", root+"/o.git")
+	r := repository(t, newEngine(t), t.TempDir(), "1.git")
+	if err := r.Import(t.Context(), git.ImportOptions{URL: remote(t, root) + "/public/o.git", DefaultBranch: "start"}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := r.Head(t.Context()); err != nil || h.Commit != "" || h.Branch != "start" && h.Branch != "ignored" {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+func TestImportFailures(t *testing.T) {
+	root := origin(t, "sha1")
+	server := remote(t, root)
+	damaged := t.TempDir()
+	for about, c := range map[string]struct {
+		o    git.ImportOptions
+		want error
+		text string
+	}{
+		"no credentials":        {git.ImportOptions{URL: server + "/o.git"}, git.ErrCredentials, ""},
+		"wrong credentials":     {git.ImportOptions{URL: server + "/o.git", Username: "ann", Password: "wr0ng"}, git.ErrCredentials, ""},
+		"credentials and moved": {git.ImportOptions{URL: server + "/moved/o.git", Username: "ann", Password: password}, nil, "301"},
+		"absent":                {git.ImportOptions{URL: server + "/public/absent.git"}, nil, "not found"},
+		"nobody there":          {git.ImportOptions{URL: "http://127.0.0.1:1/o.git"}, nil, "Failed to connect"},
+		"not a repository":      {git.ImportOptions{URL: "file://" + damaged, AllowFile: true}, nil, "does not appear to be a git repository"},
+		"file not allowed":      {git.ImportOptions{URL: "file://" + root + "/o.git"}, git.ErrURL, "file"},
+		"path":                  {git.ImportOptions{URL: root + "/o.git", AllowFile: true}, git.ErrURL, ""},
+		"ssh":                   {git.ImportOptions{URL: "ssh://git@example.com/o.git"}, git.ErrURL, "ssh"},
+		"command":               {git.ImportOptions{URL: "ext::sh -c true", AllowFile: true}, git.ErrURL, ""},
+		"option":                {git.ImportOptions{URL: "--upload-pack=true", AllowFile: true}, git.ErrURL, ""},
+		"file with host":        {git.ImportOptions{URL: "file://host/x", AllowFile: true}, git.ErrURL, ""},
+		"no host":               {git.ImportOptions{URL: "http:///x"}, git.ErrURL, ""},
+		"malformed":             {git.ImportOptions{URL: "http://ann:wr0ng@host\x00/"}, git.ErrURL, ""},
+		"empty":                 {git.ImportOptions{}, git.ErrURL, ""},
+		"too large":             {git.ImportOptions{URL: server + "/public/o.git", MaxBytes: 1000}, git.ErrTooLarge, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			storage := t.TempDir()
+			r := repository(t, newEngine(t), storage, "1.git")
+			err := r.Import(t.Context(), c.o)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %v, want %v %q", err, c.want, c.text)
+			}
+			for _, secret := range []string{"wr0ng", password, "s3cret", "YW5u"} {
+				if strings.Contains(fmt.Sprint(err), secret) {
+					t.Errorf("the error tells the password: %v", err)
+				}
+			}
+			if got := names(t, storage); len(got) > 0 {
+				t.Errorf("left behind: %v", got)
+			}
+		})
+	}
+}
+
+func TestImportEndsInTime(t *testing.T) {
+	var asked atomic.Int32
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	r := repository(t, newEngine(t), t.TempDir(), "1.git")
+	err := r.Import(t.Context(), git.ImportOptions{URL: slow.URL, Timeout: 300 * time.Millisecond})
+	if !errors.Is(err, git.ErrTimeout) || asked.Load() == 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestImportStopsAtTheLimitWhileItRuns(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "big", incompressible(4<<20))
+	storage := t.TempDir()
+	// The fetch never ends by itself: after the data has arrived it waits.
+	e := engineWith(t, `case "$1" in fetch) git "$@"; exec sleep 600;; esac`)
+	r := repository(t, e, storage, "1.git")
+	err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true, MaxBytes: 1 << 20})
+	if !errors.Is(err, git.ErrTooLarge) {
+		t.Errorf("got %v", err)
+	}
+	if left, _ := filepath.Glob(storage + "/*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,79 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxRefName is how long a ref name may be, in bytes.
+const MaxRefName = 1024
+
+// maxComponent keeps "<component>.lock" within what file systems allow.
+const maxComponent = 250
+
+// CheckRefName returns why a full ref name, such as "refs/heads/main", may not be used, or nil. Its rules are those of
+// `git check-ref-format`, and these: the name is valid UTF-8 of limited length without any control character, and neither
+// it nor the part that people type ("main") begins with a dash, which commands would take for an option.
+// The error is worded for people and quotes the name.
+func CheckRefName(name string) error {
+	if err := checkRefName(name); err != nil {
+		if len(name) > MaxRefName {
+			name = name[:MaxRefName] + "..."
+		}
+		return fmt.Errorf("%q is not a valid ref name: %w", name, err)
+	}
+	return nil
+}
+
+func checkRefName(name string) error {
+	switch {
+	case len(name) > MaxRefName:
+		return fmt.Errorf("it is longer than %d bytes", MaxRefName)
+	case !utf8.ValidString(name):
+		return errors.New("it is not valid UTF-8")
+	case !strings.Contains(name, "/"):
+		return errors.New(`it has no "/"`)
+	case strings.HasPrefix(short(name), "-") || name[0] == '-':
+		return errors.New(`it begins with "-"`)
+	case strings.Contains(name, ".."):
+		return errors.New(`it contains ".."`)
+	case strings.Contains(name, "@{"):
+		return errors.New(`it contains "@{"`)
+	case strings.HasSuffix(name, "."):
+		return errors.New(`it ends with "."`)
+	}
+	for _, c := range name {
+		switch {
+		case unicode.IsControl(c):
+			return errors.New("it contains a control character")
+		case strings.ContainsRune(" ~^:?*[\\", c):
+			return fmt.Errorf("it contains %q", c)
+		}
+	}
+	for component := range strings.SplitSeq(name, "/") {
+		switch {
+		case component == "":
+			return errors.New(`it has a "/" too many`)
+		case component[0] == '.':
+			return errors.New(`a part of it begins with "."`)
+		case strings.HasSuffix(component, ".lock"):
+			return errors.New(`a part of it ends with ".lock"`)
+		case len(component) > maxComponent:
+			return fmt.Errorf("a part of it is longer than %d bytes", maxComponent)
+		}
+	}
+	return nil
+}
+
+// short is the part of a name that people type: what follows "refs/heads/" or the like.
+func short(name string) string {
+	rest, ok := strings.CutPrefix(name, "refs/")
+	if !ok {
+		return name
+	}
+	_, rest, _ = strings.Cut(rest, "/")
+	return rest
+}

@@ -1,0 +1,98 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+)
+
+// Head is what HEAD names: the default branch and its newest commit.
+type Head struct {
+	// Branch is the name of the default branch without "refs/heads/". It may not exist yet.
+	Branch string
+	// Commit is the id of the newest commit, empty while the branch does not exist.
+	Commit string
+}
+
+// Head reads HEAD.
+func (r *Repository) Head(ctx context.Context) (Head, error) {
+	out, err := r.output(ctx, 4<<10, r.command("symbolic-ref", "--quiet", "HEAD"))
+	if err != nil {
+		return Head{}, err
+	}
+	ref := strings.TrimSpace(string(out))
+	h := Head{Branch: strings.TrimPrefix(ref, "refs/heads/")}
+	h.Commit, err = r.Resolve(ctx, ref)
+	if errors.Is(err, ErrRefNotFound) {
+		err = nil
+	}
+	return h, err
+}
+
+// ErrRefNotFound is returned for a ref or revision that does not exist.
+var ErrRefNotFound = errors.New("there is no such ref")
+
+// Resolve returns the id of the commit that a full ref name or a commit id stands for, or ErrRefNotFound.
+func (r *Repository) Resolve(ctx context.Context, revision string) (string, error) {
+	out, err := r.output(ctx, 1024, r.command("rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}"))
+	if failed := (*Error)(nil); errors.As(err, &failed) && failed.ExitCode == 1 {
+		return "", fmt.Errorf("%q: %w", revision, ErrRefNotFound)
+	} else if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// SetHead makes a branch, named without "refs/heads/", the default one. It need not exist.
+func (r *Repository) SetHead(ctx context.Context, branch string) error {
+	ref := "refs/heads/" + branch
+	if err := CheckRefName(ref); err != nil {
+		return err
+	}
+	return r.run(ctx, r.command("symbolic-ref", "HEAD", ref))
+}
+
+// Ref is a ref and the object that it names.
+type Ref struct {
+	// Name is the full name.
+	Name string
+	// Object is the id of the object, and Type its type: "commit" for branches, also "tag" for annotated tags.
+	Object, Type string
+}
+
+// Refs lists the refs below the prefixes, such as "refs/heads/", in the order of their names. The listing is streamed: it
+// holds one ref at a time, and a caller may stop early. After an error the sequence ends.
+func (r *Repository) Refs(ctx context.Context, prefixes ...string) iter.Seq2[Ref, error] {
+	return func(yield func(Ref, error) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		pr, pw := io.Pipe()
+		done := make(chan struct{})
+		defer func() { pr.Close(); stop(); <-done }()
+		c := r.command(append([]string{"for-each-ref", "--format=%(objectname) %(objecttype) %(refname)", "--"}, prefixes...)...)
+		c.stdout = pw
+		go func() {
+			defer close(done)
+			pw.CloseWithError(r.run(ctx, c))
+		}()
+		lines := bufio.NewScanner(pr)
+		for lines.Scan() {
+			object, rest, _ := bytes.Cut(lines.Bytes(), []byte(" "))
+			kind, name, ok := bytes.Cut(rest, []byte(" "))
+			if !ok {
+				yield(Ref{}, fmt.Errorf("git for-each-ref: unexpected line %q", lines.Text()))
+				return
+			}
+			if !yield(Ref{Name: string(name), Object: string(object), Type: string(kind)}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Ref{}, err)
+		}
+	}
+}

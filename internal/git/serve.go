@@ -1,0 +1,80 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Service is what a Git client can ask a server for.
+type Service string
+
+// The services: UploadPack serves fetches and clones, ReceivePack serves pushes.
+const (
+	UploadPack  Service = "git-upload-pack"
+	ReceivePack Service = "git-receive-pack"
+)
+
+// ErrHookMissing is returned instead of taking a push that nobody would check.
+var ErrHookMissing = errors.New("there is no pre-receive hook")
+
+// ServeOptions are one request of a Git client, in the stateless form of the protocol.
+type ServeOptions struct {
+	Service Service
+	// Advertise lists the refs and ends. Otherwise Stdin holds the request.
+	Advertise bool
+	// Protocol is what the client asks for in its Git-Protocol header, already validated. It may be empty.
+	Protocol string
+	// HooksDir has the pre-receive hook that each push must pass. Needed for ReceivePack.
+	HooksDir string
+	// HookEnv are environment variables for the hook, as "NAME=value".
+	HookEnv []string
+	// MaxPack is how many bytes the objects of a push may have. 0 is no limit.
+	MaxPack int64
+	Stdin   io.Reader
+	Stdout  io.Writer
+}
+
+// Serve runs a service for one request.
+func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
+	c := r.command()
+	c.env = nil // the services find the repository by their argument, and pass GIT_DIR on to the hook
+	switch o.Service {
+	case UploadPack:
+		c.args = []string{"upload-pack", "--strict", "--stateless-rpc"}
+	case ReceivePack:
+		if err := checkHook(o.HooksDir); err != nil {
+			return err
+		}
+		c.args = []string{"receive-pack", "--stateless-rpc"}
+		c.settings = []setting{{"core.hooksPath", o.HooksDir}, {"receive.maxInputSize", strconv.FormatInt(o.MaxPack, 10)}}
+		c.env = append(c.env, o.HookEnv...)
+	default:
+		return fmt.Errorf("service %q does not exist", o.Service)
+	}
+	if o.Advertise {
+		c.args = append(c.args, "--http-backend-info-refs")
+	}
+	c.args = append(c.args, ".")
+	if o.Protocol != "" {
+		c.env = append(c.env, "GIT_PROTOCOL="+o.Protocol)
+	}
+	c.stdin, c.stdout = o.Stdin, o.Stdout
+	return r.run(ctx, c)
+}
+
+// checkHook makes sure that git will find the hook: one that is missing or cannot be executed it passes over in silence.
+func checkHook(dir string) error {
+	info, err := os.Stat(filepath.Join(dir, "pre-receive"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrHookMissing, err)
+	}
+	if !filepath.IsAbs(dir) || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return fmt.Errorf("%w: the file in %q cannot be executed", ErrHookMissing, dir)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestSize(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	small, err := bare(t, c).Size(t.Context())
+	if err != nil || small <= 0 {
+		t.Fatalf("got %d, %v", small, err)
+	}
+	c.Commit(t, "big", incompressible(1<<20))
+	big, err := bare(t, c).Size(t.Context())
+	if err != nil || big-small < 1<<20 || big-small > 2<<20 {
+		t.Errorf("a mebibyte more: %d after %d, %v", big, small, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := bare(t, c).Size(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestFsckNoticesDamage(t *testing.T) {
+	formats(t, func(t *testing.T, format string) {
+		c := gittest.New(t, format)
+		c.Commit(t, "a", "1")
+		blob := c.Git(t, "rev-parse", "HEAD:a")
+		tree := c.Git(t, "rev-parse", "HEAD^{tree}")
+		for _, full := range []bool{false, true} {
+			if err := bare(t, c).Fsck(t.Context(), full); err != nil {
+				t.Errorf("intact: %v", err)
+			}
+			for object, mustNotice := range map[string]bool{tree: true, blob: full} {
+				r := bare(t, c)
+				path := filepath.Join(r.Dir(), "objects", object[:2], object[2:])
+				if err := os.Chmod(path, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte("damaged"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				err := r.Fsck(t.Context(), full)
+				if failed := (*git.Error)(nil); mustNotice && (!errors.As(err, &failed) || !strings.Contains(failed.Stderr, object)) {
+					t.Errorf("full %t: got %v", full, err)
+				}
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				if err := r.Fsck(t.Context(), full); err == nil || !strings.Contains(err.Error(), "missing") {
+					t.Errorf("full %t: got %v", full, err)
+				}
+			}
+		}
+	})
+}
+
+func TestCleanStale(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	for _, branch := range []string{"pack/tmp_x", "objects/tmp_objdir-x", "ab/tmp_obj_x", "lock"} {
+		c.Git(t, "branch", branch)
+	}
+	r := bare(t, c)
+	stale := []string{
+		"HEAD.lock", "packed-refs.lock", "packed-refs.new", "config.lock", "refs/heads/main.lock", "refs/heads/ab/x.lock",
+		"objects/tmp_objdir-incoming-abc/pack/pack-1.pack", "objects/pack/tmp_pack_x", "objects/pack/.tmp-1-pack-x.pack",
+		"objects/info/commit-graphs/chain.lock", "objects/ab/tmp_obj_x",
+	}
+	touch := func(age time.Duration) {
+		for _, path := range stale {
+			full := filepath.Join(r.Dir(), path)
+			if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(full, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			for at := full; at != r.Dir(); at = filepath.Dir(at) {
+				if err := os.Chtimes(at, time.Time{}, time.Now().Add(-age)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	before := refNames(t, r)
+	touch(time.Minute)
+	if n, err := r.CleanStale(t.Context(), time.Hour); n != 0 || err != nil {
+		t.Errorf("young ones: removed %d, %v", n, err)
+	}
+	touch(2 * time.Hour)
+	if n, err := r.CleanStale(t.Context(), time.Hour); n != len(stale) || err != nil {
+		t.Errorf("removed %d of %d, %v", n, len(stale), err)
+	}
+	for _, path := range stale {
+		if exists(filepath.Join(r.Dir(), path)) {
+			t.Errorf("%s is still there", path)
+		}
+	}
+	if exists(r.Dir() + "/objects/tmp_objdir-incoming-abc") {
+		t.Error("the quarantine is still there")
+	}
+	if got := refNames(t, r); !slices.Equal(got, before) || len(got) != 5 {
+		t.Errorf("got %q, want %q", got, before)
+	}
+	if err := r.Fsck(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,63 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+func TestWriters(t *testing.T) {
+	e := newEngine(t)
+	one, other := repository(t, e, "/s", "1.git"), repository(t, e, "/s", "2.git")
+	var w git.Writers
+	begin := func(r *git.Repository) func() {
+		t.Helper()
+		end, err := w.Begin(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return end
+	}
+
+	first, second := begin(one), begin(one)
+	first()
+	first() // counts once
+
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.Close(impatient, one); !errors.Is(err, context.Canceled) {
+		t.Errorf("closing while a change runs: %v", err)
+	}
+	third := begin(one) // a Close that failed has no effect
+
+	closed := make(chan error)
+	go func() { closed <- w.Close(t.Context(), one) }()
+	eventually(t, "the repository takes no more changes", func() bool {
+		end, err := w.Begin(one)
+		if err == nil {
+			end()
+		}
+		return errors.Is(err, git.ErrClosed)
+	})
+	if err := w.Close(t.Context(), one); !errors.Is(err, git.ErrClosed) {
+		t.Errorf("closing twice: %v", err)
+	}
+	begin(other)()
+	second()
+	select {
+	case err := <-closed:
+		t.Fatalf("closed while a change runs: %v", err)
+	default:
+	}
+	third()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	w.Open(one)
+	begin(one)()
+	if err := w.Close(t.Context(), one); err != nil {
+		t.Errorf("closing an idle one: %v", err)
+	}
+}

@@ -1,0 +1,184 @@
+// Package ids hands out the integer ids of the REST API.
+//
+// The next id of each kind is kept in a ConfigMap. A process reserves blocks from it with an optimistic lock, so ids
+// are unique across replicas; blocks begin with one id and grow while demand lasts, so that a small installation
+// counts 1, 2, 3 and a large one seldom writes. A block that is not used up is lost when the process ends.
+package ids
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+// ConfigMap is the name of the ConfigMap that holds the counters, in the namespace of the platform.
+const ConfigMap = "forgeplane-ids"
+
+// MaxID is the highest id: beyond it JSON numbers lose digits in many clients.
+const MaxID = 1<<53 - 1
+
+// maxBlock bounds what is lost when a process ends.
+const maxBlock = 256
+
+// Range is what an installation allocates from, so that several can stand side by side without sharing an id.
+type Range struct {
+	// First and Last id, both included.
+	First, Last int64
+}
+
+// Allocator hands out ids. It is safe for use by several goroutines.
+type Allocator struct {
+	cache     client.Reader
+	live      client.Reader
+	writer    client.Client
+	namespace string
+	within    Range
+
+	mu     sync.Mutex
+	blocks map[string]block
+}
+
+// block is a reserved run of ids.
+type block struct{ next, end, size int64 }
+
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,verbs=get;create;update
+
+// New returns an allocator that keeps its counters in namespace. cache has the indexes of the catalog; live reads
+// past it.
+func New(cache, live client.Reader, writer client.Client, namespace string, within Range) *Allocator {
+	if within.First == 0 {
+		within.First = 1
+	}
+	if within.Last == 0 {
+		within.Last = MaxID
+	}
+	return &Allocator{
+		cache: cache, live: live, writer: writer, namespace: namespace, within: within,
+		blocks: map[string]block{},
+	}
+}
+
+var _ frame.Allocator = (*Allocator)(nil)
+
+// Allocate returns an id that no object of the kind of obj has or had.
+func (a *Allocator) Allocate(ctx context.Context, obj frame.Identified) (int64, error) {
+	kind, err := a.kind(obj)
+	if err != nil {
+		return 0, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		b := a.blocks[kind]
+		if b.next == b.end {
+			if b, err = a.reserve(ctx, kind, min(max(2*b.size, 1), maxBlock)); err != nil {
+				return 0, err
+			}
+		}
+		id := b.next
+		b.next++
+		a.blocks[kind] = b
+		pinned, err := a.having(ctx, obj, id)
+		if err != nil {
+			return 0, err
+		}
+		if len(pinned) == 0 {
+			return id, nil
+		}
+	}
+}
+
+// Holder returns the oldest object of the kind of obj that has this id, if it is not obj itself.
+func (a *Allocator) Holder(ctx context.Context, obj frame.Identified, id int64) (client.Object, error) {
+	having, err := a.having(ctx, obj, id)
+	if err != nil {
+		return nil, err
+	}
+	oldest := catalog.Oldest(append(having, obj))
+	if oldest.GetUID() == obj.GetUID() {
+		return nil, nil
+	}
+	return oldest, nil
+}
+
+// having returns the objects of the kind of obj whose spec.id is id.
+func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]client.Object, error) {
+	gvk, err := apiutil.GVKForObject(obj, a.writer.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of %T: %w", obj, err)
+	}
+	empty, err := a.writer.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, fmt.Errorf("finding the list kind of %T: %w", obj, err)
+	}
+	found := empty.(client.ObjectList)
+	err = a.cache.List(ctx, found, client.MatchingFields{catalog.IndexID: strconv.FormatInt(id, 10)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("looking up id %d: %w", id, err)
+	}
+	var objects []client.Object
+	err = meta.EachListItem(found, func(o runtime.Object) error {
+		objects = append(objects, o.(client.Object))
+		return nil
+	})
+	return objects, err
+}
+
+func (a *Allocator) kind(obj client.Object) (string, error) {
+	gvk, err := apiutil.GVKForObject(obj, a.writer.Scheme())
+	if err != nil {
+		return "", fmt.Errorf("finding the kind of %T: %w", obj, err)
+	}
+	return gvk.Kind, nil
+}
+
+// reserve takes a block of ids of one kind out of the ConfigMap.
+func (a *Allocator) reserve(ctx context.Context, kind string, size int64) (block, error) {
+	var b block
+	err := retry.OnError(retry.DefaultBackoff, collides, func() error {
+		counters := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: ConfigMap}}
+		err := a.live.Get(ctx, client.ObjectKeyFromObject(&counters), &counters)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		next := a.within.First
+		if text, ok := counters.Data[kind]; ok {
+			if next, err = strconv.ParseInt(text, 10, 64); err != nil || next < a.within.First {
+				return fmt.Errorf("the counter %s in ConfigMap %s/%s is %q, not a number from %d on",
+					kind, a.namespace, ConfigMap, text, a.within.First)
+			}
+		}
+		if next > a.within.Last {
+			return fmt.Errorf("all ids of kind %s up to %d are used", kind, a.within.Last)
+		}
+		b = block{next: next, end: min(next+size, a.within.Last+1), size: size}
+		if counters.Data == nil {
+			counters.Data = map[string]string{}
+		}
+		counters.Data[kind] = strconv.FormatInt(b.end, 10)
+		if counters.ResourceVersion == "" {
+			return a.writer.Create(ctx, &counters)
+		}
+		return a.writer.Update(ctx, &counters)
+	})
+	if err != nil {
+		return block{}, fmt.Errorf("reserving ids: %w", err)
+	}
+	return b, nil
+}
+
+// collides reports whether another replica was faster.
+func collides(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

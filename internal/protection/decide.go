@@ -1,0 +1,143 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+const branches = "refs/heads/"
+
+// Decide says whether an actor may make a change, given all rules of the project.
+//
+//   - A change needs write access: the Developer role, or a deploy key that may write. Tags, notes and branches that no
+//     rule matches need nothing more. Refs elsewhere belong to the server and are refused.
+//   - Where several rules match a branch, a push, merge or rewrite is allowed if any of them allows it; the approval of
+//     code owners is required if any of them requires it.
+//   - Creating a protected branch needs the right to push. Merging needs the right to merge or to push.
+//   - A protected branch is never deleted by a push. By other ways it takes the right to unprotect, in every matching
+//     rule, since a deletion does away with what each of them keeps.
+//
+// An error means that there is no decision: the change must not be made.
+func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verdict, error) {
+	branch, isBranch := strings.CutPrefix(change.Ref, branches)
+	if !isBranch && !strings.HasPrefix(change.Ref, "refs/tags/") && !strings.HasPrefix(change.Ref, "refs/notes/") {
+		return refuse("%q is kept by the server: only branches, tags and notes can be changed.", change.Ref)
+	}
+	if !actor.CanWrite() {
+		return refuse("%s, and changing a repository needs %s.", sentence(actor.describe()), actor.needed())
+	}
+	p := matching(rules, branch)
+	if !isBranch || len(p.rules) == 0 {
+		return Verdict{Allowed: true}, nil
+	}
+	if change.Kind == Delete {
+		return p.decideDelete(ctx, actor, change)
+	}
+	return p.decideWrite(ctx, actor, change)
+}
+
+// protected is a branch and the rules that match it.
+type protected struct {
+	branch string
+	rules  []*Rule
+}
+
+func matching(rules []Rule, branch string) protected {
+	p := protected{branch: branch}
+	for i := range rules {
+		if Match(rules[i].Name, branch) {
+			p.rules = append(p.rules, &rules[i])
+		}
+	}
+	return p
+}
+
+func (p protected) decideWrite(ctx context.Context, actor Actor, change Change) (Verdict, error) {
+	verb, grants := "push to", p.grants(func(r *Rule) []Grant { return r.Push })
+	if change.Via == Merge {
+		verb = "merge into"
+		grants = append(grants, p.grants(func(r *Rule) []Grant { return r.Merge })...)
+	}
+	if ok, err := actor.holdsAny(ctx, grants); err != nil {
+		return Verdict{}, fmt.Errorf("deciding who may %s %s: %w", verb, p.branch, err)
+	} else if !ok {
+		return refuse("%s: %s may %s it. %s.", p, who(grants), verb, sentence(actor.describe()))
+	}
+	if change.Via == Merge {
+		return Verdict{Allowed: true}, nil
+	}
+	if v, err := p.decideForced(ctx, change); err != nil || !v.Allowed {
+		return v, err
+	}
+	return p.decideOwned(ctx, change)
+}
+
+func (p protected) decideForced(ctx context.Context, change Change) (Verdict, error) {
+	if change.Kind == Create || p.any(func(r *Rule) bool { return r.AllowForcePush }) {
+		return Verdict{Allowed: true}, nil
+	}
+	if change.Forced == nil {
+		return Verdict{}, fmt.Errorf("change of %s does not say whether it is forced", change.Ref)
+	}
+	if forced, err := change.Forced(ctx); err != nil {
+		return Verdict{}, fmt.Errorf("finding out whether %s is forced: %w", change.Ref, err)
+	} else if forced {
+		return refuse("%s, and nobody may rewrite its history. Fetch it, rebase or merge, and push without force.", p)
+	}
+	return Verdict{Allowed: true}, nil
+}
+
+func (p protected) decideOwned(ctx context.Context, change Change) (Verdict, error) {
+	if !p.any(func(r *Rule) bool { return r.CodeOwnerApprovalRequired }) {
+		return Verdict{Allowed: true}, nil
+	}
+	if change.OwnedPaths == nil {
+		return Verdict{}, fmt.Errorf("change of %s does not say which owned paths it touches", change.Ref)
+	}
+	if paths, err := change.OwnedPaths(ctx); err != nil {
+		return Verdict{}, fmt.Errorf("finding the code owners of what changes in %s: %w", change.Ref, err)
+	} else if len(paths) > 0 {
+		return refuse("%s, and these files have code owners who must approve: %s. Push to another branch and open a merge request.",
+			p, list(quoted(paths), 5))
+	}
+	return Verdict{Allowed: true}, nil
+}
+
+func (p protected) decideDelete(ctx context.Context, actor Actor, change Change) (Verdict, error) {
+	if change.Via == Push {
+		return refuse("%s, so Git cannot delete it. Whoever may unprotect it can delete it through the API.", p)
+	}
+	for _, r := range p.rules {
+		grants := r.Unprotect
+		if len(grants) == 0 {
+			grants = []Grant{{Role: role.Maintainer}}
+		}
+		if ok, err := actor.holdsAny(ctx, grants); err != nil {
+			return Verdict{}, fmt.Errorf("deciding who may delete %s: %w", p.branch, err)
+		} else if !ok {
+			one := protected{branch: p.branch, rules: []*Rule{r}}
+			return refuse("%s: %s may delete it. %s.", one, who(grants), sentence(actor.describe()))
+		}
+	}
+	return Verdict{Allowed: true}, nil
+}
+
+func (p protected) grants(of func(*Rule) []Grant) []Grant {
+	var all []Grant
+	for _, r := range p.rules {
+		all = append(all, of(r)...)
+	}
+	return all
+}
+
+func (p protected) any(is func(*Rule) bool) bool {
+	for _, r := range p.rules {
+		if is(r) {
+			return true
+		}
+	}
+	return false
+}

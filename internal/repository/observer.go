@@ -1,0 +1,75 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// observeTimeout bounds one look at a repository.
+const observeTimeout = 2 * time.Minute
+
+// Observer writes into the status of projects what pushes have changed, after the push has been answered. Pushes to
+// one project that come fast are folded into one look.
+type Observer struct {
+	repositories *Repositories
+	client       client.Client
+	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+// NewObserver returns an observer that patches with c.
+func NewObserver(r *Repositories, c client.Client) *Observer {
+	return &Observer{
+		repositories: r, client: c,
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+	}
+}
+
+// Pushed says that the refs of a project may have changed. It does not wait.
+func (o *Observer) Pushed(project types.NamespacedName) { o.queue.Add(project) }
+
+// NeedLeaderElection is false: each replica observes the pushes that it has served.
+func (o *Observer) NeedLeaderElection() bool { return false }
+
+// Start observes until ctx ends.
+func (o *Observer) Start(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, o.queue.ShutDown)
+	defer stop()
+	for {
+		project, down := o.queue.Get()
+		if down {
+			return nil
+		}
+		if err := o.observe(ctx, project); err != nil {
+			log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
+			o.queue.AddRateLimited(project)
+		} else {
+			o.queue.Forget(project)
+		}
+		o.queue.Done(project)
+	}
+}
+
+func (o *Observer) observe(ctx context.Context, name types.NamespacedName) error {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	var p v1alpha1.Project
+	if err := o.client.Get(ctx, name, &p); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := p.DeepCopy()
+	if err := o.repositories.Observe(ctx, &p); err != nil {
+		return err
+	}
+	if err := o.client.Status().Patch(ctx, &p, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
+}

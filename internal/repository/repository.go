@@ -1,0 +1,114 @@
+// Package repository finds the Git repository behind a project and says what is in it.
+package repository
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/lru"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// cachedProjects bounds how many projects' branch names are held in memory.
+const cachedProjects = 1024
+
+// ErrNoStorage says that no shard was chosen yet for a project.
+var ErrNoStorage = errors.New("the project has no storage yet")
+
+// Repositories finds repositories. It is safe for use by several goroutines.
+type Repositories struct {
+	engine   *git.Engine
+	catalog  *catalog.Catalog
+	branches *lru.Cache
+}
+
+// New returns a finder that works with engine.
+func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
+	return &Repositories{engine: engine, catalog: cat, branches: lru.New(cachedProjects)}
+}
+
+// Path is where the repository of a project is on its shard. It follows from the namespace and the id, so that neither
+// a rename moves it nor a pinned id reaches the repository of another namespace, and a restored backup finds it again.
+func Path(p *v1alpha1.Project) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", p.Namespace, p.Spec.ID))
+	name := hex.EncodeToString(sum[:])
+	return name[:2] + "/" + name[2:4] + "/" + name + ".git"
+}
+
+// Of returns the repository of a project, whether it exists or not. It gives ErrNoStorage before a shard was chosen
+// and catalog.ErrNotFound when the shard is not declared any more.
+func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Repository, error) {
+	if p.Status.Storage == "" || p.Spec.ID == 0 {
+		return nil, ErrNoStorage
+	}
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	if err != nil {
+		return nil, err
+	}
+	return r.engine.Repository(s.Spec.Path, Path(p))
+}
+
+// Observe puts into the status of a project what is in its repository now.
+func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
+	repo, err := r.Of(ctx, p)
+	if err != nil {
+		return err
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return fmt.Errorf("reading HEAD: %w", err)
+	}
+	checksum := sha256.New()
+	for ref, err := range repo.Refs(ctx, "refs/heads/", "refs/tags/") {
+		if err != nil {
+			return fmt.Errorf("listing refs: %w", err)
+		}
+		fmt.Fprintf(checksum, "%s %s\n", ref.Object, ref.Name)
+	}
+	size, err := repo.Size(ctx)
+	if err != nil {
+		return fmt.Errorf("measuring the repository: %w", err)
+	}
+	p.Status.DefaultBranch, p.Status.HeadCommit = head.Branch, head.Commit
+	p.Status.RefsChecksum = hex.EncodeToString(checksum.Sum(nil))
+	p.Status.SizeBytes = size
+	p.Status.RepositoryPath = Path(p)
+	return nil
+}
+
+// cached is the branch names of a project at one state of its refs.
+type cached struct {
+	checksum string
+	names    []string
+}
+
+// Branches returns the names of a project's branches in order; none before the repository was observed. The names are
+// read again only when the observed checksum has changed. Callers do not change the slice.
+func (r *Repositories) Branches(ctx context.Context, p *v1alpha1.Project) ([]string, error) {
+	if p.Status.RefsChecksum == "" {
+		return nil, nil
+	}
+	if c, ok := r.branches.Get(p.UID); ok && c.(cached).checksum == p.Status.RefsChecksum {
+		return c.(cached).names, nil
+	}
+	repo, err := r.Of(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for ref, err := range repo.Refs(ctx, "refs/heads/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing branches: %w", err)
+		}
+		names = append(names, strings.TrimPrefix(ref.Name, "refs/heads/"))
+	}
+	r.branches.Add(p.UID, cached{p.Status.RefsChecksum, names})
+	return names, nil
+}
