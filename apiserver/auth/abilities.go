@@ -88,3 +88,12 @@ func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (
 	access.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
 	return access, err
 }
+
+// InGroup reports whether a caller is a member of a group, of it or of one above it.
+func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group) (bool, error) {
+	if c.Anonymous() {
+		return false, nil
+	}
+	r, err := a.catalog.GroupRole(ctx, c.User, g, a.clock.Now())
+	return r > role.None, err
+}

@@ -69,6 +69,9 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 		return Caller{}, err
 	case u.Spec.State == v1alpha1.UserBlocked || !u.DeletionTimestamp.IsZero():
 		return Caller{}, ErrBlocked
+	case u.Status.ID == 0 || u.Status.ID != u.Spec.ID:
+		// Another user holds the id, which is what the rest of the forge knows him by.
+		return Caller{}, ErrInvalidToken
 	}
 	return Caller{User: u, Scopes: t.Spec.Scopes}, nil
 }

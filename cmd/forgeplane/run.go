@@ -56,7 +56,7 @@ func run(ctx context.Context, p parts, o *options) error {
 		}
 	}
 	if p.server {
-		if err := addServer(mgr, o, cat, repos, engine); err != nil {
+		if err := addServer(mgr, o, cat, repos); err != nil {
 			return err
 		}
 	}

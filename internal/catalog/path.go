@@ -292,17 +292,27 @@ func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Re
 	case ref.Path != "":
 		p, err = c.ProjectByPath(ctx, ref.Path)
 	default:
-		var found []*v1alpha1.Project
-		found, err = c.projects(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
-		p = Oldest(found)
+		p, err = c.ProjectByID(ctx, ref.ID)
 	}
-	if err == nil && (p == nil || p.Namespace != namespace) {
+	if err == nil && p.Namespace != namespace {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w", Show(ref), err)
 	}
 	return p, nil
+}
+
+// ProjectByID returns the project that has a REST id, or ErrNotFound.
+func (c *Catalog) ProjectByID(ctx context.Context, id int64) (*v1alpha1.Project, error) {
+	found, err := c.projects(ctx, IndexID, strconv.FormatInt(id, 10))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("project with id %d: %w", id, ErrNotFound)
+	}
+	return Oldest(found), nil
 }
 
 // Target returns the project or group of a setting in a namespace, whichever of the references is given.

@@ -55,7 +55,8 @@ type command struct {
 	secrets  []string  // never to be seen in an Error
 }
 
-// run runs git until it ends or ctx does, which ends all processes that git has started as well.
+// run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
+// stdout are no longer used, so these must not block for good.
 func (e *Engine) run(ctx context.Context, c command) error {
 	cmd := exec.CommandContext(ctx, e.binary, c.args...)
 	cmd.Dir = c.dir
@@ -70,17 +71,22 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		cmd.Stderr = io.MultiWriter(stderr, c.progress)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = grace
+	signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		kill = time.AfterFunc(grace, func() { _ = signal(syscall.SIGKILL) })
+		return signal(syscall.SIGTERM)
+	}
 
-	err := cmd.Run()
+	err := cmd.Run() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
+	if kill != nil {
+		kill.Stop()
+		_ = signal(syscall.SIGKILL) // whoever of the group has outlived its leader
+	}
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		if cmd.Process != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // whoever of the group has outlived its leader
-		}
 		err = context.Cause(ctx)
 	}
 	failure := &Error{Command: c.args[0], ExitCode: -1, Stderr: redact(stderr.String(), c.secrets), Err: err}

@@ -73,6 +73,14 @@ func (w *Writers) Close(ctx context.Context, r *Repository) error {
 	}
 }
 
+// Closed reports whether Begin would return ErrClosed now.
+func (w *Writers) Closed(r *Repository) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state := w.repos[r.dir]
+	return state != nil && state.closed
+}
+
 // Open undoes Close.
 func (w *Writers) Open(r *Repository) {
 	w.mu.Lock()

@@ -34,13 +34,10 @@ func TestWriters(t *testing.T) {
 
 	closed := make(chan error)
 	go func() { closed <- w.Close(t.Context(), one) }()
-	eventually(t, "the repository takes no more changes", func() bool {
-		end, err := w.Begin(one)
-		if err == nil {
-			end()
-		}
-		return errors.Is(err, git.ErrClosed)
-	})
+	eventually(t, "the repository takes no more changes", func() bool { return w.Closed(one) })
+	if _, err := w.Begin(one); !errors.Is(err, git.ErrClosed) {
+		t.Errorf("a change of a closed repository: %v", err)
+	}
 	if err := w.Close(t.Context(), one); !errors.Is(err, git.ErrClosed) {
 		t.Errorf("closing twice: %v", err)
 	}

@@ -1,0 +1,88 @@
+# Nothing but Go, git and make is needed: every tool is a Go module at a pinned version.
+
+GO ?= go
+# How long "make fuzz" runs each fuzz target.
+FUZZTIME ?= 5s
+
+TOOL := $(GO) tool -modfile=hack/tools/go.mod
+CONTROLLER_GEN := $(TOOL) controller-gen
+MODULES := . hack/controlplane hack/tools
+
+# Programs that need no C library run everywhere, and one build cache serves all targets.
+export CGO_ENABLED = 0
+# A checkout that git does not trust, or none at all, is to build as well.
+export GOFLAGS := $(filter-out -buildvcs=%,$(GOFLAGS)) -buildvcs=false
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## Show the targets.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nVariables of run: HTTP_PORT KUBE_PORT HEALTH_PORT DEV_DIR. KUBEBUILDER_ASSETS: see README.md.\n'
+
+.PHONY: run
+run: build controlplane ## Run Forgeplane on this machine, with a control plane of its own and samples.
+	@exec bin/run
+
+.PHONY: test
+test: build controlplane ## Run every test, then each fuzz target for a few seconds.
+	@begun=$$(date +%s); \
+	if $(MAKE) --no-print-directory suites && $(MAKE) --no-print-directory fuzz; \
+	then echo "PASSED: every test and fuzz target, in $$(($$(date +%s) - begun)) s"; \
+	else echo "FAILED: see the lines above that begin with FAIL or ---"; exit 1; fi
+
+.PHONY: bench
+bench: build controlplane ## Measure, and compare with the floors.
+	@$(ASSETS) $(GO) run ./test/bench
+
+##@ Develop
+
+.PHONY: build
+build: ## Build Forgeplane into bin.
+	@$(GO) build -ldflags='-s -w' -o bin/ ./cmd/... ./hack/run
+
+.PHONY: controlplane
+controlplane: ## Build the control plane into bin/k8s, where it is missing or not up to date.
+	@$(GO) run ./hack/assets
+
+.PHONY: generate
+generate: ## Generate Go code from the API types.
+	@$(CONTROLLER_GEN) object paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the custom resource definitions and the permissions.
+	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd
+	@$(CONTROLLER_GEN) rbac:roleName=forgeplane-manager paths=./cmd/... paths=./controllers/... paths=./apiserver/... paths=./internal/... output:rbac:dir=config/rbac
+
+.PHONY: clean
+clean: ## Remove what was built. The data of "make run" stays in .dev.
+	rm -rf bin
+
+##@ Check
+
+.PHONY: verify
+verify: generate manifests ## Fail when generated files, formatting or go.mod are not what they should be, or the tree is not clean.
+	@sh hack/verify.sh $(MODULES)
+
+.PHONY: lint
+lint: ## Run the linters.
+	@$(TOOL) golangci-lint run
+
+# The tests take the control plane that was built, or the one that the caller names.
+ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
+
+.PHONY: suites
+suites: ## Run every test, without the fuzz targets; needs build and controlplane.
+	@$(ASSETS) $(GO) test -p 2 -timeout 20m ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME.
+	@sh hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: race
+race: build controlplane ## Run every test with the race detector, which needs a C compiler.
+	@CGO_ENABLED=1 $(ASSETS) $(GO) test -race -p 2 -timeout 40m ./...

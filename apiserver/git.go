@@ -1,0 +1,155 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// archived is what a pusher reads who is not to wait for better times.
+const archived = "This project is archived, so nothing can be pushed to it."
+
+// gitAccess tells the Git server who calls and what the declared objects let him do.
+type gitAccess struct {
+	auth         *auth.Authenticator
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	pushed       func(project types.NamespacedName)
+}
+
+var (
+	_ githttp.Authenticator = (*gitAccess)(nil)
+	_ githttp.Projects      = (*gitAccess)(nil)
+)
+
+// Authenticate takes an access token as the password, with any username.
+func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githttp.Caller, error) {
+	c, err := g.auth.Token(ctx, password)
+	switch {
+	case errors.Is(err, auth.ErrInvalidToken):
+		return githttp.Caller{}, githttp.ErrUnauthenticated
+	case errors.Is(err, auth.ErrBlocked):
+		return githttp.Caller{}, githttp.ErrBlocked
+	case err != nil:
+		return githttp.Caller{}, err
+	}
+	scopes := make([]string, len(c.Scopes))
+	for i, s := range c.Scopes {
+		scopes[i] = string(s)
+	}
+	return githttp.Caller{UserID: c.User.Spec.ID, Scopes: scopes}, nil
+}
+
+// Find returns a project as a caller sees it now.
+func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Caller) (*githttp.Project, error) {
+	p, err := g.catalog.ProjectByPath(ctx, fullPath)
+	if errors.Is(err, catalog.ErrNotFound) || (err == nil && !p.DeletionTimestamp.IsZero()) {
+		return nil, githttp.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	scope, err := g.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	who, err := g.caller(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	access, err := g.auth.Access(ctx, who, scope)
+	if err != nil {
+		return nil, err
+	}
+	if !access.May(auth.ReadProject) {
+		return nil, githttp.ErrNotFound
+	}
+	repo, err := g.repositories.Of(ctx, p)
+	if errors.Is(err, repository.ErrNoStorage) {
+		err = fmt.Errorf("%w: %w", git.ErrNotFound, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the repository of %s: %w", fullPath, err)
+	}
+	return &githttp.Project{
+		ID: p.Spec.ID, Repository: repo,
+		CanFetch: access.May(auth.ReadCode),
+		Actor:    g.actor(who, access),
+		ReadOnly: readOnly(p),
+		Rules:    func(ctx context.Context) ([]protection.Rule, error) { return g.rules(ctx, p) },
+	}, nil
+}
+
+// caller finds the user again, as he is now.
+func (g *gitAccess) caller(ctx context.Context, c githttp.Caller) (auth.Caller, error) {
+	if c.Anonymous() {
+		return auth.Caller{}, nil
+	}
+	u, err := g.catalog.User(ctx, v1alpha1.Reference{ID: c.UserID})
+	if errors.Is(err, catalog.ErrNotFound) {
+		return auth.Caller{}, githttp.ErrNotFound
+	}
+	return auth.Caller{User: u}, err
+}
+
+func (g *gitAccess) actor(c auth.Caller, access auth.Access) protection.Actor {
+	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
+	if !access.May(auth.PushCode) {
+		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
+	}
+	if c.Anonymous() {
+		return actor
+	}
+	actor.UserID = c.User.Spec.ID
+	actor.InGroup = func(ctx context.Context, id int64) (bool, error) {
+		group, err := g.catalog.GroupByID(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		return g.auth.InGroup(ctx, c, group)
+	}
+	return actor
+}
+
+// rules reads the protections as they are when the push is decided, not when it began.
+func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project) ([]protection.Rule, error) {
+	scope, err := g.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return g.catalog.Rules(ctx, scope)
+}
+
+func readOnly(p *v1alpha1.Project) string {
+	switch {
+	case p.Spec.Archived:
+		return archived
+	case p.Spec.ReadOnly:
+		return githttp.ReadOnly
+	default:
+		return ""
+	}
+}
+
+// Pushed has the status of the project brought up to date, after the answer.
+func (g *gitAccess) Pushed(ctx context.Context, p *githttp.Project, _ []hook.Update) {
+	project, err := g.catalog.ProjectByID(ctx, p.ID)
+	if err != nil {
+		// It went away while it was pushed to.
+		return
+	}
+	g.pushed(client.ObjectKeyFromObject(project))
+}

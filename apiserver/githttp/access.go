@@ -1,0 +1,139 @@
+package githttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/protection"
+)
+
+// Caller is who sends a request, and with which token. The zero Caller is anonymous.
+type Caller struct {
+	// UserID is the REST id of the user.
+	UserID int64
+	// Scopes are those of the token.
+	Scopes []string
+}
+
+// Anonymous reports whether nobody is known to call.
+func (c Caller) Anonymous() bool { return c.UserID == 0 }
+
+// Errors that an Authenticator and Projects return for what is not a failure.
+var (
+	// ErrUnauthenticated: the password is no token, or the token has expired or was revoked.
+	ErrUnauthenticated = errors.New("the credentials are not valid")
+	// ErrBlocked: the user may not use the server.
+	ErrBlocked = errors.New("the user is blocked")
+	// ErrNotFound: there is no such project, or none that the caller may know of.
+	ErrNotFound = errors.New("there is no such project")
+)
+
+// Authenticator knows access tokens.
+type Authenticator interface {
+	// Authenticate returns who sends the credentials of HTTP Basic authentication. The password is a token; clients send
+	// any username with it. It returns ErrUnauthenticated, ErrBlocked, or a failure to find out.
+	Authenticate(ctx context.Context, username, password string) (Caller, error)
+}
+
+// Projects knows projects and the rights of callers.
+type Projects interface {
+	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound, or a failure to find out.
+	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
+	// Pushed is called after the updates of a push were let through. Most likely they were made, but some may have failed
+	// after all. It should not take long: the client waits.
+	Pushed(ctx context.Context, project *Project, updates []hook.Update)
+}
+
+// Project is a project as one caller sees it at one moment.
+type Project struct {
+	ID         int64
+	Repository *git.Repository
+	// CanFetch is true if the caller may read the code.
+	CanFetch bool
+	// Actor is the caller, to whom the rules apply.
+	Actor protection.Actor
+	// Rules returns the protections of the project.
+	Rules func(ctx context.Context) ([]protection.Rule, error)
+	// ReadOnly says why the project takes no pushes at the moment. It is empty if it does.
+	ReadOnly string
+}
+
+// ReadOnly is the text for projects whose repository is being moved.
+const ReadOnly = "The repository is temporarily read-only. Please try again later."
+
+// readOnly says why a project takes no pushes, if so.
+func (h *Handler) readOnly(p *Project) string {
+	if p.ReadOnly == "" && h.Writers.Closed(p.Repository) {
+		return ReadOnly
+	}
+	return p.ReadOnly
+}
+
+// scopes of which a token needs one.
+var scopes = map[git.Service][]string{
+	git.UploadPack:  {"api", "read_repository", "write_repository"},
+	git.ReceivePack: {"api", "write_repository"},
+}
+
+// authorize finds out who calls and what project it is about, and whether the one may do with the other what the request
+// asks for. Whoever may not know of a project is told the same as if there were none.
+func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, error) {
+	caller, err := h.authenticate(r, req.service)
+	if err != nil {
+		return Caller{}, nil, err
+	}
+	push := req.service == git.ReceivePack
+	if push && caller.Anonymous() {
+		return Caller{}, nil, signIn
+	}
+	project, err := h.find(r.Context(), req.path, caller)
+	switch {
+	case errors.Is(err, ErrNotFound) && caller.Anonymous():
+		return Caller{}, nil, signIn
+	case errors.Is(err, ErrNotFound):
+		return Caller{}, nil, refusal{status: http.StatusNotFound,
+			text: "The project you were looking for could not be found or you don't have permission to view it."}
+	case err != nil:
+		return Caller{}, nil, err
+	case push && !project.Actor.CanWrite():
+		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to push code to this project."}
+	case !push && !project.CanFetch && caller.Anonymous():
+		return Caller{}, nil, signIn
+	case !push && !project.CanFetch:
+		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to download code from this project."}
+	}
+	return caller, project, nil
+}
+
+func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, error) {
+	if r.Header.Get("Authorization") == "" {
+		return Caller{}, nil
+	}
+	username, password, ok := r.BasicAuth()
+	if !ok {
+		return Caller{}, signIn
+	}
+	caller, err := h.Authenticator.Authenticate(r.Context(), username, password)
+	switch {
+	case errors.Is(err, ErrUnauthenticated), err == nil && caller.Anonymous():
+		return Caller{}, refusal{status: http.StatusUnauthorized, text: "The access token is not valid: it may be unknown, expired or revoked."}
+	case errors.Is(err, ErrBlocked):
+		return Caller{}, refusal{status: http.StatusForbidden, text: "Your account has been blocked."}
+	case err != nil:
+		return Caller{}, err
+	case !slices.ContainsFunc(caller.Scopes, func(s string) bool { return slices.Contains(scopes[service], s) }):
+		return Caller{}, missingScope[service]
+	}
+	return caller, nil
+}
+
+func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Project, error) {
+	if path == "" {
+		return nil, ErrNotFound
+	}
+	return h.Projects.Find(ctx, path, caller)
+}

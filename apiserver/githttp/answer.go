@@ -1,0 +1,79 @@
+package githttp
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// maxHeld is how much of an answer is held back while the client still sends.
+const maxHeld = 1 << 20
+
+// answer is what the client receives. As clients of HTTP/1.1 and what lies between need not listen before they have sent
+// all, it holds the beginning back until then.
+type answer struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	idle    time.Duration
+
+	contentType string
+	prefix      string
+	// in is the body to wait for. It may be nil.
+	in *body
+	// stubborn answers swallow what a client does not take, lest git stops in the middle of its work.
+	stubborn bool
+
+	held  []byte
+	begun bool
+	lost  error // the client takes no more
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.in != nil && !a.in.ended() {
+		if len(a.held)+len(p) <= maxHeld {
+			a.held = append(a.held, p...)
+			return len(p), nil
+		}
+		_ = a.control.EnableFullDuplex() // other versions of HTTP need not be asked
+	}
+	if err := a.send(p); err != nil && !a.stubborn {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (a *answer) send(p []byte) error {
+	if a.lost != nil {
+		return a.lost
+	}
+	if !a.begun {
+		a.begun = true
+		noCache(a.w.Header())
+		a.w.Header().Set("Content-Type", a.contentType)
+		a.held = append([]byte(a.prefix), a.held...)
+	}
+	if len(a.held) > 0 {
+		p, a.held = append(a.held, p...), nil
+	}
+	_ = a.control.SetWriteDeadline(time.Now().Add(a.idle))
+	_, a.lost = a.w.Write(p)
+	if a.lost == nil && len(p) < 4<<10 { // a sign of life rather than data: it must not wait for more
+		a.lost = a.control.Flush()
+	}
+	return a.lost
+}
+
+// finish sends what is held back, now that git has ended, with err. It returns nil if the answer is complete: what git
+// has failed in, it has told the client itself.
+func (a *answer) finish(err error) error {
+	failed := (*git.Error)(nil)
+	if exited := errors.As(err, &failed) && failed.ExitCode > 0; err != nil && (!exited || !a.begun && len(a.held) == 0) {
+		return err
+	}
+	if a.in != nil {
+		a.in.drain()
+	}
+	return a.send(nil)
+}

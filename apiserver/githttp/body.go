@@ -1,0 +1,139 @@
+package githttp
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// maxDrained is how much of a body is read that git is not interested in any more, so that the client gets to the answer.
+const maxDrained = 256 << 20
+
+var errBody = refusal{status: http.StatusBadRequest, text: "The request is malformed."}
+
+// body is what a client sends: unpacked, limited, and waited for only so long.
+type body struct {
+	*bufio.Reader
+	wire *wire
+	// failed is told why the body cannot be read to its end. It may be nil.
+	failed func(error)
+}
+
+// newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol.
+func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler) (*body, error) {
+	b := &body{wire: &wire{r: r, control: control, idle: h.IdleTimeout}}
+	limit := h.MaxFetchBytes
+	if req.service == git.ReceivePack {
+		limit = h.MaxPushBytes
+	}
+	b.Reader = bufio.NewReaderSize(&decoded{body: b, packed: req.gzip, limit: limit}, 64<<10)
+	if err := b.checkStart(req.service); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// checkStart looks at the first packet line. A lone flush comes from clients that find out whether they must sign in.
+func (b *body) checkStart(service git.Service) error {
+	head, err := b.Peek(4)
+	if err != nil {
+		return errBody
+	}
+	if string(head) == flush {
+		return nil
+	}
+	size, err := strconv.ParseUint(string(head), 16, 16)
+	if err != nil || size < 4+1 || size > 65520 {
+		return errBody
+	}
+	line, _ := b.Peek(int(min(size, 4+40)))
+	for _, start := range starts[service] {
+		if strings.HasPrefix(string(line[4:]), start) {
+			return nil
+		}
+	}
+	if service == git.ReceivePack && len(line) == 4+40 && git.IsObjectID(string(line[4:])) {
+		return nil
+	}
+	return errBody
+}
+
+// starts are the words that a request begins with. That of a push may begin with the id of an object instead.
+var starts = map[git.Service][]string{
+	git.UploadPack:  {"want ", "command="},
+	git.ReceivePack: {"shallow ", "push-cert"},
+}
+
+// ended reports whether the client has sent all.
+func (b *body) ended() bool { return b.wire.ended.Load() }
+
+// drain reads what nobody else will read.
+func (b *body) drain() {
+	_, _ = io.CopyN(io.Discard, b.wire, maxDrained)
+}
+
+// decoded is the body after unpacking.
+type decoded struct {
+	body   *body
+	packed bool
+	limit  int64 // 0 is none
+	r      io.Reader
+	n      int64
+}
+
+func (d *decoded) Read(p []byte) (int, error) {
+	if d.r == nil {
+		d.r = d.body.wire
+		if d.packed {
+			unpacked, err := gzip.NewReader(d.body.wire)
+			if err != nil {
+				return 0, d.fail(err)
+			}
+			d.r = unpacked
+		}
+	}
+	n, err := d.r.Read(p)
+	d.n += int64(n)
+	switch {
+	case d.limit > 0 && d.n > d.limit:
+		return 0, d.fail(refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("The request is larger than %d bytes.", d.limit)})
+	case err != nil && !errors.Is(err, io.EOF):
+		return n, d.fail(err)
+	}
+	return n, err
+}
+
+func (d *decoded) fail(err error) error {
+	if d.body.failed != nil {
+		d.body.failed(fmt.Errorf("reading the request: %w", err))
+	}
+	return err
+}
+
+// wire is the body as it arrives.
+type wire struct {
+	r       io.Reader
+	control *http.ResponseController
+	idle    time.Duration
+	ended   atomic.Bool
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	_ = w.control.SetReadDeadline(time.Now().Add(w.idle)) // not every kind of connection has deadlines
+	n, err := w.r.Read(p)
+	if err != nil {
+		// With the deadline in force the server would take the connection for lost while git is still at work.
+		_ = w.control.SetReadDeadline(time.Time{})
+		w.ended.Store(true)
+	}
+	return n, err
+}

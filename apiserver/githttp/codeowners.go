@@ -1,0 +1,72 @@
+package githttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/forgeplane/forgeplane/internal/codeowners"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+const (
+	// maxChanged is how long the names of all changed files may be together, in bytes.
+	maxChanged = 16 << 20
+	// maxOwned is how many owned paths are of interest: they are there to be named to the pusher.
+	maxOwned = 10
+)
+
+// ownedPaths returns some of the changed paths that need the approval of a code owner. Who the owners are is read from the
+// branch before the change, so that a push cannot release itself. A new branch is compared with the default branch.
+func (u *update) ownedPaths(ctx context.Context) ([]string, error) {
+	owners, from := u.Old, u.Old
+	if git.IsZeroID(u.Old) {
+		head, err := u.repository.Head(ctx)
+		if err != nil || head.Commit == "" { // an empty repository has no owners
+			return nil, err
+		}
+		owners = head.Commit
+		if from, err = u.repository.MergeBase(ctx, head.Commit, u.New, u.quarantine); err != nil {
+			return nil, err
+		}
+	}
+	file, err := u.owners(ctx, owners)
+	if file == nil || err != nil {
+		return nil, err
+	}
+	changed, err := u.repository.ChangedPaths(ctx, from, u.New, maxChanged, u.quarantine)
+	if err != nil {
+		return nil, err
+	}
+	var owned []string
+	for _, path := range changed {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if file.ApprovalRequired(path) {
+			if owned = append(owned, path); len(owned) == maxOwned {
+				break
+			}
+		}
+	}
+	return owned, nil
+}
+
+// owners reads the CODEOWNERS file of a commit. It returns nil if there is none.
+func (u *update) owners(ctx context.Context, commit string) (*codeowners.File, error) {
+	for _, path := range codeowners.Locations {
+		text, err := u.repository.ReadFile(ctx, commit, path, codeowners.MaxSize)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		file, err := codeowners.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return file, nil
+	}
+	return nil, nil
+}

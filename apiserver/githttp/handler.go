@@ -1,0 +1,163 @@
+// Package githttp serves Git's smart HTTP protocol: clone, fetch and push.
+//
+// It decides who may do what with the help of an Authenticator, of Projects and of package protection, and leaves all else
+// to git. A push is checked in its pre-receive hook, when its objects are there to be looked at and nothing has changed yet.
+package githttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+)
+
+// Options are what a Handler works with. Those in the first part are needed.
+type Options struct {
+	Authenticator Authenticator
+	Projects      Projects
+	// Hooks answers the hooks in HooksDir, on the unix socket HookSocket.
+	Hooks                *hook.Server
+	HooksDir, HookSocket string
+	// Writers knows the repositories that are closed, and is told of every push that is about to change one.
+	Writers *git.Writers
+
+	Log logr.Logger
+	// MaxProcesses is how many git processes serve requests at once. A request waits for its turn for QueueTimeout.
+	// 0 stands for 64 and 30 seconds.
+	MaxProcesses int
+	QueueTimeout time.Duration
+	// IdleTimeout is how long a client may neither send nor take data while the server waits for it. 0 stands for 5 minutes.
+	IdleTimeout time.Duration
+	// Timeout is for a whole request. 0 stands for 2 hours.
+	Timeout time.Duration
+	// MaxFetchBytes is how long the request of a fetch may be, unpacked. 0 stands for 16 MiB.
+	MaxFetchBytes int64
+	// MaxPushBytes is how large a push may be. 0 is no limit.
+	MaxPushBytes int64
+}
+
+// Handler serves Git's smart HTTP protocol, at paths such as "/group/project.git/info/refs".
+type Handler struct {
+	Options
+	slots chan struct{}
+}
+
+// New returns a handler.
+func New(o Options) (*Handler, error) {
+	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" || o.Writers == nil {
+		return nil, errors.New("githttp: an option that is needed is missing")
+	}
+	o.MaxProcesses = or(o.MaxProcesses, 64)
+	o.QueueTimeout = or(o.QueueTimeout, 30*time.Second)
+	o.IdleTimeout = or(o.IdleTimeout, 5*time.Minute)
+	o.Timeout = or(o.Timeout, 2*time.Hour)
+	o.MaxFetchBytes = or(o.MaxFetchBytes, 16<<20)
+	return &Handler{Options: o, slots: make(chan struct{}, o.MaxProcesses)}, nil
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// ServeHTTP serves one request. What the client may read of a failure is in the answer; what it may not is logged.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := &answer{w: w, control: http.NewResponseController(w), idle: h.IdleTimeout}
+	err := h.serve(answer, r)
+	if err == nil {
+		return
+	}
+	var said refusal
+	if !errors.As(err, &said) {
+		said = h.explain(r.Context(), err)
+		h.Log.Error(err, "serving git", "method", r.Method, "path", r.URL.Path, "status", said.status)
+	}
+	if answer.begun {
+		panic(http.ErrAbortHandler) // the client must not take what it has got for the whole
+	}
+	said.write(w)
+}
+
+func (h *Handler) serve(out *answer, r *http.Request) error {
+	req, err := parse(r.Method, r.URL, r.Header)
+	if err != nil {
+		return err
+	}
+	caller, project, err := h.authorize(r, req)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeoutCause(r.Context(), h.Timeout, errTimeout)
+	defer stop()
+	if req.advertise {
+		return h.advertise(ctx, out, req, project)
+	}
+	in, err := newBody(out.control, r.Body, req, h)
+	if err != nil {
+		return err
+	}
+	out.in = in
+	release, err := h.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if req.service == git.ReceivePack {
+		return h.receive(r.Context(), out, in, req, caller, project)
+	}
+	return h.upload(ctx, out, in, req, project)
+}
+
+// advertise lists the refs, or says that a project takes no pushes.
+func (h *Handler) advertise(ctx context.Context, out *answer, req request, project *Project) error {
+	out.contentType = "application/x-" + string(req.service) + "-advertisement"
+	if req.service == git.ReceivePack || req.version() < 2 {
+		out.prefix = packetLine("# service="+string(req.service)+"\n") + flush
+	}
+	if text := h.readOnly(project); text != "" && req.service == git.ReceivePack {
+		_, err := out.Write([]byte(packetLine("ERR " + text)))
+		return err
+	}
+	release, err := h.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return out.finish(project.Repository.Serve(ctx, git.ServeOptions{
+		Service: req.service, Advertise: true, Protocol: req.protocol, HooksDir: h.HooksDir, Stdout: out,
+	}))
+}
+
+// upload serves a clone or fetch. git ends when the client goes away.
+func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request, project *Project) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	in.failed = cancel
+	out.contentType = "application/x-" + string(req.service) + "-result"
+	return out.finish(project.Repository.Serve(ctx, git.ServeOptions{
+		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
+	}))
+}
+
+// acquire waits for a place among the git processes.
+func (h *Handler) acquire(ctx context.Context) (release func(), err error) {
+	queue, stop := context.WithTimeout(ctx, h.QueueTimeout)
+	defer stop()
+	select {
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots }, nil
+	case <-queue.Done():
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, refusal{status: http.StatusServiceUnavailable, text: "The server is busy. Please try again later."}
+	}
+}

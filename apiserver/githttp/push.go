@@ -1,0 +1,191 @@
+package githttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/protection"
+)
+
+// push is one push on its way. Who pushes and where to is known from here, never from what the hook says.
+type push struct {
+	*Handler
+	path    string
+	caller  Caller
+	project *Project
+	stage   atomic.Int32
+
+	// Set by the hook's question, before the stage is accepted.
+	updates []hook.Update
+	end     func() // no longer counts among the writers
+}
+
+// The stages of a push. One that is accepted goes on without its client; one that is cut off is no longer accepted.
+const (
+	unchecked int32 = iota
+	accepted
+	cutOff
+)
+
+// pushedTimeout is how long Projects.Pushed may take.
+const pushedTimeout = 10 * time.Second
+
+// receive takes a push. Until it is accepted it ends when the client goes away; from then on it is carried through.
+func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
+	p := &push{Handler: h, path: req.path, caller: caller, project: project}
+	token, forget := h.Hooks.Expect(p.check)
+	defer forget()
+
+	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(client), h.Timeout, errTimeout)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	in.failed = func(err error) {
+		if p.stage.CompareAndSwap(unchecked, cutOff) {
+			cancel(err)
+		}
+	}
+	defer context.AfterFunc(client, func() { in.failed(context.Cause(client)) })()
+
+	out.contentType = "application/x-" + string(req.service) + "-result"
+	out.stubborn = true
+	err := project.Repository.Serve(ctx, git.ServeOptions{
+		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out, MaxPack: h.MaxPushBytes,
+		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
+	})
+	if p.stage.Load() == accepted {
+		p.end()
+		ctx, stop := context.WithTimeout(context.WithoutCancel(client), pushedTimeout)
+		defer stop()
+		h.Projects.Pushed(ctx, project, p.updates)
+	}
+	return out.finish(err)
+}
+
+// failure is told to the pusher when there is no decision. The reason is in the log.
+const failure = "The server could not check this push, so nothing was changed. " +
+	"Please try again later, and tell an administrator if it goes on."
+
+// check answers the hook.
+func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.Log.Error(fmt.Errorf("panic: %v", r), "checking a push", "project", p.path, "stack", string(debug.Stack()))
+			verdict = hook.Verdict{Text: failure}
+		}
+	}()
+	text, err := p.decide(ctx, asked)
+	switch {
+	case err != nil:
+		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
+		return hook.Verdict{Text: failure}
+	case text != "":
+		return hook.Verdict{Text: text}
+	}
+	end, err := p.Writers.Begin(p.project.Repository)
+	if err != nil {
+		return hook.Verdict{Text: ReadOnly}
+	}
+	p.updates, p.end = asked.Updates, end
+	if !p.stage.CompareAndSwap(unchecked, accepted) {
+		end()
+		return hook.Verdict{Text: failure}
+	}
+	return hook.Verdict{Accepted: true}
+}
+
+// decide says why a push is refused, and nothing if it is not. It looks at the project anew: since the push began, which
+// may be long ago, roles and rules may have changed.
+func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err error) {
+	project, err := p.find(ctx, p.path, p.caller)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && project.Repository.Dir() != p.project.Repository.Dir():
+		return "The project has been moved or removed. Nothing was changed.", nil
+	case err != nil:
+		return "", err
+	case p.readOnly(project) != "":
+		return p.readOnly(project), nil
+	case !project.Actor.CanWrite():
+		return "You are not allowed to push code to this project.", nil
+	}
+	rules, err := project.Rules(ctx)
+	if err != nil {
+		return "", fmt.Errorf("finding the protections: %w", err)
+	}
+	quarantine, err := project.Repository.Quarantine(asked.Quarantine)
+	if err != nil {
+		return "", err
+	}
+	var all refusals
+	for _, u := range asked.Updates {
+		update := &update{Update: u, repository: project.Repository, quarantine: quarantine}
+		reason, err := update.decide(ctx, rules, project.Actor)
+		if err != nil {
+			return "", err
+		}
+		if reason != "" {
+			all = append(all, fmt.Sprintf("%q: %s", u.Ref, reason))
+		}
+	}
+	return all.String(), nil
+}
+
+// refusals are the lines about refs that may not be changed.
+type refusals []string
+
+// maxLines is how many refs are named to the pusher.
+const maxLines = 20
+
+func (r refusals) String() string {
+	if len(r) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("The push is refused, and nothing was changed.\n")
+	for _, line := range r[:min(len(r), maxLines)] {
+		b.WriteString(line + "\n")
+	}
+	if more := len(r) - maxLines; more > 0 {
+		fmt.Fprintf(&b, "and %d more.\n", more)
+	}
+	return b.String()
+}
+
+// update is one ref update of a push.
+type update struct {
+	hook.Update
+	repository *git.Repository
+	quarantine *git.Quarantine
+}
+
+// decide says why the update is refused, and nothing if it is not.
+func (u *update) decide(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
+	change := protection.Change{Ref: u.Ref, Via: protection.Push, Forced: u.forced, OwnedPaths: u.ownedPaths}
+	switch {
+	case git.IsZeroID(u.New): // a malformed name that has got in must be allowed out
+		change.Kind = protection.Delete
+	case git.CheckRefName(u.Ref) != nil:
+		return git.CheckRefName(u.Ref).Error() + ".", nil
+	case git.IsZeroID(u.Old):
+		change.Kind = protection.Create
+	default:
+		change.Kind = protection.Update
+	}
+	verdict, err := protection.Decide(ctx, rules, actor, change)
+	if err != nil || verdict.Allowed {
+		return "", err
+	}
+	return verdict.Reason, nil
+}
+
+func (u *update) forced(ctx context.Context) (bool, error) {
+	forward, err := u.repository.IsAncestor(ctx, u.Old, u.New, u.quarantine)
+	return !forward, err
+}

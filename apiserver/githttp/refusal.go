@@ -1,0 +1,84 @@
+package githttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// refusal is an answer other than success. Git shows the text to the person at the terminal.
+type refusal struct {
+	status int
+	text   string
+	allow  string // for status 405
+}
+
+func (e refusal) Error() string { return e.text }
+
+// signIn makes git ask for credentials.
+var signIn = refusal{status: http.StatusUnauthorized,
+	text: "Please sign in with your username, and as password an access token with the scope read_repository or write_repository."}
+
+var missingScope = map[git.Service]refusal{
+	git.UploadPack: {status: http.StatusForbidden,
+		text: "The access token lacks a scope: to fetch it needs read_repository, write_repository or api."},
+	git.ReceivePack: {status: http.StatusForbidden,
+		text: "The access token lacks a scope: to push it needs write_repository or api."},
+}
+
+var errTimeout = errors.New("the request took longer than allowed")
+
+func (e refusal) write(w http.ResponseWriter) {
+	noCache(w.Header())
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	switch e.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Forgeplane"`)
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", e.allow)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "10")
+	}
+	w.WriteHeader(e.status)
+	fmt.Fprintln(w, e.text)
+}
+
+// noCache keeps the answer out of caches, of those too that only know HTTP/1.0.
+func noCache(header http.Header) {
+	header.Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
+	header.Set("Pragma", "no-cache")
+	header.Set("Expires", "Fri, 01 Jan 1980 00:00:00 GMT")
+}
+
+// explain says as much of a failure as the client may know.
+func (h *Handler) explain(ctx context.Context, err error) refusal {
+	const later = "Please try again later, and tell an administrator if it goes on."
+	switch {
+	case errors.Is(err, errTimeout):
+		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
+	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):
+		return refusal{status: http.StatusServiceUnavailable, text: "The repository is not available. " + later}
+	case ctx.Err() != nil:
+		return refusal{status: http.StatusServiceUnavailable, text: "The request was cut off."}
+	default:
+		return refusal{status: http.StatusInternalServerError, text: "The server failed. " + later}
+	}
+}
+
+// flush ends a list of packet lines.
+const flush = "0000"
+
+// packetLine is how the protocol sends a line of text. The text has no line breaks but perhaps a last one.
+func packetLine(text string) string {
+	end := ""
+	if strings.HasSuffix(text, "\n") {
+		end = "\n"
+	}
+	text = strings.Join(strings.Fields(text), " ") + end
+	return fmt.Sprintf("%04x%s", len(text)+4, text)
+}

@@ -1,0 +1,129 @@
+package githttp
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// request is what a client asks for.
+type request struct {
+	// path is the full path of the project, empty if it is none that a project can have.
+	path    string
+	service git.Service
+	// advertise asks for the list of refs, with which each conversation begins.
+	advertise bool
+	// protocol is the Git-Protocol header.
+	protocol string
+	// gzip is true if the body is compressed.
+	gzip bool
+}
+
+// Match reports whether a request is one for the Handler rather than for another part of the server.
+func Match(r *http.Request) bool {
+	_, found := cutEndpoint(r.URL.Path)
+	return found || strings.Contains(r.URL.Path, ".git/")
+}
+
+const infoRefs = "/info/refs"
+
+// cutEndpoint returns what precedes the part of a path that the protocol defines.
+func cutEndpoint(path string) (project string, found bool) {
+	for _, endpoint := range []string{infoRefs, "/" + string(git.UploadPack), "/" + string(git.ReceivePack)} {
+		if before, found := strings.CutSuffix(path, endpoint); found {
+			return before, true
+		}
+	}
+	return path, false
+}
+
+// parse reads the line and headers of a request. It needs to know nothing about projects and users, and its refusals
+// tell nothing about them.
+func parse(method string, u *url.URL, header http.Header) (request, error) {
+	project, found := cutEndpoint(u.Path)
+	project, suffixed := strings.CutSuffix(project, ".git")
+	switch {
+	case !found:
+		return request{}, refusal{status: http.StatusNotFound, text: "This server speaks the smart HTTP protocol of Git only."}
+	case !suffixed:
+		return request{}, refusal{status: http.StatusNotFound, text: "The URL of a repository ends with \".git\": please add that."}
+	}
+	req := request{protocol: header.Get("Git-Protocol")}
+	if project = strings.TrimPrefix(project, "/"); validPath(project) && !strings.Contains(strings.ToLower(u.RawPath), "%2f") {
+		req.path = project
+	}
+	if !protocolForm.MatchString(req.protocol) {
+		return request{}, refusal{status: http.StatusBadRequest, text: "The Git-Protocol header is malformed."}
+	}
+	if strings.HasSuffix(u.Path, infoRefs) {
+		req.advertise = true
+		return req.parseService(method, u.Query().Get("service"))
+	}
+	req.service = git.Service(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
+	return req.parseBody(method, header)
+}
+
+// protocolForm is what may become an environment variable of git.
+var protocolForm = regexp.MustCompile(`^([0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?(:[0-9a-zA-Z-]{1,32}(=[0-9a-zA-Z.-]{1,32})?){0,7})?$`)
+
+func (req request) parseService(method, service string) (request, error) {
+	req.service = git.Service(service)
+	switch {
+	case method != http.MethodGet:
+		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This must be asked for with GET.", allow: http.MethodGet}
+	case service == "":
+		return request{}, refusal{status: http.StatusForbidden, text: "This server speaks the smart HTTP protocol of Git only: please use a newer client."}
+	case req.service != git.UploadPack && req.service != git.ReceivePack:
+		return request{}, refusal{status: http.StatusForbidden, text: "This server does not offer that service."}
+	}
+	return req, nil
+}
+
+func (req request) parseBody(method string, header http.Header) (request, error) {
+	if method != http.MethodPost {
+		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This must be asked for with POST.", allow: http.MethodPost}
+	}
+	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || kind != "application/x-"+string(req.service)+"-request" {
+		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Type is not that of a Git request."}
+	}
+	switch strings.ToLower(header.Get("Content-Encoding")) {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		req.gzip = true
+	default:
+		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Encoding is not supported: gzip is."}
+	}
+	return req, nil
+}
+
+// version is that of the protocol which the client asks for.
+func (req request) version() int {
+	for part := range strings.SplitSeq(req.protocol, ":") {
+		switch part {
+		case "version=1":
+			return 1
+		case "version=2":
+			return 2
+		}
+	}
+	return 0
+}
+
+// validPath reports whether a full path has a form that some project could have. It is never used as a path of files.
+func validPath(path string) bool {
+	if len(path) > 4096 || !utf8.ValidString(path) {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." || len(part) > 255 || strings.ContainsFunc(part, unicode.IsControl) {
+			return false
+		}
+	}
+	return true
+}

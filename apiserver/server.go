@@ -1,0 +1,133 @@
+// Package apiserver is what clients of the forge talk to: Git over HTTP, on the forge's own listener.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+const (
+	// headerTimeout is what a client has for its request line and headers, so that slow ones do not pile up.
+	headerTimeout = 10 * time.Second
+	// stopTimeout is what running requests have when the server stops.
+	stopTimeout = 20 * time.Second
+)
+
+// Options of a server.
+type Options struct {
+	// Address to listen on, as host:port.
+	Address string
+	// RuntimeDir is a directory of this process alone: the hook's socket is in it, and the directory of hooks.
+	RuntimeDir string
+	// HookBinary is the forgeplane-hook executable.
+	HookBinary string
+
+	Catalog      *catalog.Catalog
+	Repositories *repository.Repositories
+	Clock        clock.PassiveClock
+	Log          logr.Logger
+	// Pushed is told of each project whose refs may have changed.
+	Pushed func(project types.NamespacedName)
+}
+
+// Server serves clients. The manager of the process starts it.
+type Server struct {
+	address string
+	socket  string
+	hooks   *hook.Server
+	handler http.Handler
+	log     logr.Logger
+	serving atomic.Bool
+}
+
+// New returns a server that is ready to be started. It prepares the directory of hooks.
+func New(o Options) (*Server, error) {
+	directory, err := filepath.Abs(o.RuntimeDir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the runtime directory: %w", err)
+	}
+	hooksDir := filepath.Join(directory, "hooks")
+	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
+		return nil, err
+	}
+	access := &gitAccess{
+		auth: auth.NewAuthenticator(o.Catalog, o.Clock), catalog: o.Catalog,
+		repositories: o.Repositories, pushed: o.Pushed,
+	}
+	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
+	s.handler, err = githttp.New(githttp.Options{
+		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
+		Writers: &git.Writers{}, Log: o.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
+	}
+	return s, nil
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Ready is a readiness check: whether the server listens.
+func (s *Server) Ready(*http.Request) error {
+	if !s.serving.Load() {
+		return errors.New("the server does not listen yet")
+	}
+	return nil
+}
+
+// Start serves until ctx ends, and lets running requests end.
+func (s *Server) Start(ctx context.Context) error {
+	socket, err := hook.Listen(s.socket)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listening on %s: %w", s.address, err), socket.Close())
+	}
+	// Pushes that run when the server is told to stop still need answers for their hooks.
+	hooks, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- s.hooks.Serve(hooks, socket) }()
+	err = s.serve(ctx, listener)
+	stopHooks()
+	return errors.Join(err, <-ended)
+}
+
+func (s *Server) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10}
+	s.serving.Store(true)
+	defer s.serving.Store(false)
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		stopped <- errors.Join(server.Shutdown(deadline), server.Close())
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return fmt.Errorf("serving %s: %w", s.address, err)
+	}
+	if err := <-stopped; err != nil {
+		s.log.Error(err, "Requests were cut off when the server stopped")
+	}
+	return nil
+}

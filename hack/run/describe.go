@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// administrator and its Secret are of config/samples.
+	administrator       = "root"
+	administratorSecret = "root-token"
+	// importedPath is the full path of the project that is imported from the checkout.
+	importedPath = "forgeplane/forgeplane"
+)
+
+// describe writes the file to source, and says where everything is and what to try.
+func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) error {
+	token, err := d.token(ctx)
+	if err != nil {
+		return err
+	}
+	s := &d.settings
+	credentials := fmt.Sprintf("http://%s:%s@%s\n", administrator, token, s.host())
+	if err := os.WriteFile(s.gitCredentials(), []byte(credentials), 0o600); err != nil {
+		return err
+	}
+	// The file is put in place whole: whoever waits for it may read it at once.
+	if err := os.WriteFile(s.env()+".new", []byte(d.environment(token)), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(s.env()+".new", s.env()); err != nil {
+		return err
+	}
+	d.reporter.write(d.summary())
+	return nil
+}
+
+// token is the administrator's, which the controller of AccessToken made.
+func (d *development) token(ctx context.Context) (string, error) {
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: platformNamespace, Name: administratorSecret}
+	if err := d.client.Get(ctx, key, &secret); err != nil {
+		return "", fmt.Errorf("reading the token of the administrator: %w", err)
+	}
+	token := string(secret.Data["token"])
+	if token == "" {
+		return "", fmt.Errorf("reading the token of the administrator: the Secret %s has no token in it", key)
+	}
+	return token, nil
+}
+
+// environment is the file to source.
+func (d *development) environment(token string) string {
+	s := &d.settings
+	var text strings.Builder
+	text.WriteString("# For shells: . " + quote(s.sourced()) + "\n")
+	for _, variable := range [][2]string{
+		{"FORGEPLANE_URL", s.url()},
+		{"FORGEPLANE_TOKEN", token},
+		{"FORGEPLANE_REGISTRY", s.host()},
+		{"KUBECONFIG", d.controlPlane.Kubeconfig()},
+		// kubectl keeps for hours what kinds there are; here they may change with every start.
+		{"KUBECACHEDIR", s.kubectlCache()},
+	} {
+		fmt.Fprintf(&text, "export %s=%s\n", variable[0], quote(variable[1]))
+	}
+	fmt.Fprintf(&text, "export PATH=%s:\"$PATH\"\n", quote(filepath.Dir(d.binaries.Kubectl)))
+	return text.String()
+}
+
+// quote makes a word of a POSIX shell, with quotes where it needs them.
+func quote(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// plain are the characters that mean nothing to a shell.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:"
+
+func (d *development) summary() string {
+	s := &d.settings
+	state := "Ready"
+	if d.unready > 0 {
+		state = fmt.Sprintf("Running, with %d objects that are not Ready,", d.unready)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n%s after %s. Ctrl-C stops it; the data stays in %s.\n\n",
+		state, d.reporter.elapsed().Round(100*time.Millisecond), s.shown(s.data))
+	for _, row := range [][2]string{
+		{"git, REST", s.url() + " (administrator: " + administrator + ")"},
+		{"kubeconfig", s.shown(d.controlPlane.Kubeconfig())},
+		{"repositories", s.shown(s.storage())},
+		{"logs", s.shown(s.logs())},
+		{"environment", s.shown(s.env())},
+	} {
+		fmt.Fprintf(&text, "  %-13s %s\n", row[0], row[1])
+	}
+	text.WriteString("\nTry next, in another shell in this directory:\n\n")
+	source := ". " + quote(s.sourced())
+	repository := `"$FORGEPLANE_URL/` + importedPath + `.git"`
+	helper := `"store --file ` + quote(s.shown(s.gitCredentials())) + `"`
+	for _, command := range []string{
+		"kubectl get forge --all-namespaces",
+		"git clone " + repository + ` "$(mktemp -d)/forgeplane"`,
+		"git -c credential.helper=" + helper + " push " + repository + " HEAD:refs/heads/first-try",
+	} {
+		fmt.Fprintf(&text, "  %s && %s\n", source, command)
+	}
+	return text.String()
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+const (
+	platformNamespace = "forgeplane-system"
+	// serviceAccount is who Forgeplane is in the cluster, here by a certificate of that name: a permission that is missing
+	// in config/rbac is missing here too.
+	serviceAccount = "system:serviceaccount:" + platformNamespace + ":forgeplane"
+
+	pollInterval = 50 * time.Millisecond
+	// forgeplaneGrace is for pushes under way.
+	forgeplaneGrace = 15 * time.Second
+)
+
+// development is what runs.
+type development struct {
+	settings settings
+	reporter *reporter
+
+	binaries     controlplane.Binaries
+	controlPlane *controlplane.ControlPlane
+	forgeplane   *process.Group
+	client       client.Client
+	// unready is the number of samples that did not become ready.
+	unready int
+}
+
+// start starts everything, and returns when it is ready and described. It calls fail when a part of it ends by itself,
+// then or later.
+func (d *development) start(ctx context.Context, fail context.CancelCauseFunc) error {
+	for _, step := range []func(context.Context, context.CancelCauseFunc) error{
+		d.startControlPlane, d.startForgeplane, d.applySamples, d.describe,
+	} {
+		if err := step(ctx, fail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends what was started, in reverse order.
+func (d *development) stop() error {
+	var errs []error
+	if d.forgeplane != nil {
+		d.reporter.say("stopping Forgeplane")
+		errs = append(errs, d.forgeplane.Stop())
+	}
+	if d.controlPlane != nil {
+		d.reporter.say("stopping the control plane")
+		errs = append(errs, d.controlPlane.Stop())
+		d.reporter.say("stopped; the data stays in %s", d.settings.shown(d.settings.data))
+	}
+	return errors.Join(errs...)
+}
+
+func (d *development) startControlPlane(ctx context.Context, fail context.CancelCauseFunc) error {
+	d.reporter.say("starting etcd, kube-apiserver and kube-controller-manager")
+	var err error
+	if d.binaries, err = controlplane.FindBinaries(); err != nil {
+		return err
+	}
+	d.controlPlane, err = controlplane.Start(ctx, controlplane.Options{
+		Directory: d.settings.controlPlane(), Logs: d.settings.logs(), Port: d.settings.kubePort,
+		Binaries: d.binaries, Prepare: d.applyConfig,
+	})
+	if err != nil {
+		return err
+	}
+	go watch(ctx, d.controlPlane.Failed(), fail)
+	return nil
+}
+
+// watch passes on the first failure, and ends with the context.
+func watch(ctx context.Context, failed <-chan error, fail context.CancelCauseFunc) {
+	select {
+	case err := <-failed:
+		fail(err)
+	case <-ctx.Done():
+	}
+}
+
+// applyConfig applies what an installation has before Forgeplane runs in it.
+func (d *development) applyConfig(ctx context.Context, administrator *rest.Config) error {
+	d.reporter.say("applying config/default")
+	var err error
+	if d.client, err = client.New(administrator, client.Options{}); err != nil {
+		return err
+	}
+	manifests, err := d.render(ctx, "config/default")
+	if err != nil {
+		return err
+	}
+	objects, err := decode(manifests)
+	if err != nil {
+		return err
+	}
+	if err := d.apply(ctx, objects); err != nil {
+		return err
+	}
+	return d.waitEstablished(ctx, objects)
+}
+
+func (d *development) startForgeplane(ctx context.Context, fail context.CancelCauseFunc) error {
+	d.reporter.say("starting Forgeplane")
+	identity, err := d.controlPlane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+platformNamespace)
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(d.settings.data, "forgeplane.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
+		return err
+	}
+	health := loopback(d.settings.healthPort)
+	d.forgeplane = process.NewGroup()
+	_, err = d.forgeplane.Start(process.Program{
+		Name: "forgeplane",
+		Path: filepath.Join(d.settings.checkout, "bin", "forgeplane"),
+		Args: []string{
+			"all",
+			"--development",
+			"--kubeconfig=" + kubeconfig,
+			"--http-address=" + d.settings.host(),
+			"--hook-binary=" + filepath.Join(d.settings.checkout, "bin", "forgeplane-hook"),
+			"--runtime-dir=" + d.settings.runtime(),
+			"--health-address=" + health,
+			"--metrics-address=0",
+		},
+		Dir:   d.settings.checkout,
+		Log:   filepath.Join(d.settings.logs(), "forgeplane.log"),
+		Grace: forgeplaneGrace,
+	})
+	if err != nil {
+		return err
+	}
+	go watch(ctx, d.forgeplane.Failed(), fail)
+	return d.waitServing(ctx, "http://"+health+"/readyz")
+}
+
+// waitServing polls an address until it answers 200, which no watch can tell.
+func (d *development) waitServing(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.settings.readyTimeout,
+		fmt.Errorf("Forgeplane was not ready within %s; its log is in %s", d.settings.readyTimeout, d.settings.shown(d.settings.logs())))
+	defer cancel()
+	prober := http.Client{Timeout: 5 * time.Second}
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := prober.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pause lets the time between two polls pass, or returns why there is no use in another one.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

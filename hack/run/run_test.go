@@ -1,0 +1,153 @@
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestSettingsComeFromFlagsThenVariablesThenDefaults(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("HTTP_PORT", "9001")
+	t.Setenv("KUBE_PORT", "9002")
+	s, err := parseSettings([]string{"--kube-port=9003", "--data=/data"}, io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]int{s.httpPort, s.kubePort, s.healthPort}).To(Equal([]int{9001, 9003, 18081}))
+	g.Expect(s.data).To(Equal("/data"))
+	g.Expect(s.url()).To(Equal("http://127.0.0.1:9001"))
+}
+
+func TestAPortThatIsNoneIsRefusedByItsVariable(t *testing.T) {
+	for _, value := range []string{"http", "0", "-1", "65536"} {
+		t.Setenv("HTTP_PORT", value)
+		_, err := parseSettings(nil, io.Discard)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("HTTP_PORT")), value)
+	}
+}
+
+func TestATakenPortIsNamedWithTheVariableThatChangesIt(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = listener.Close() }()
+	taken := listener.Addr().(*net.TCPAddr).Port
+	s := settings{httpPort: taken, kubePort: taken}
+	err = s.checkPorts(t.Context())
+	g.Expect(err).To(MatchError(And(ContainSubstring("port "+strconv.Itoa(taken)), ContainSubstring("HTTP_PORT="), ContainSubstring("KUBE_PORT="))))
+	g.Expect(err).NotTo(MatchError(ContainSubstring("HEALTH_PORT=")))
+}
+
+func TestTheSecondOfTwoRunsIsRefusedWithTheFirstOnesProcess(t *testing.T) {
+	g := NewWithT(t)
+	data := t.TempDir()
+	unlock, err := lock(data)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = lock(data)
+	g.Expect(err).To(MatchError(ContainSubstring("process " + strconv.Itoa(os.Getpid()))))
+	unlock()
+	unlock, err = lock(data)
+	g.Expect(err).NotTo(HaveOccurred(), "after the first has ended")
+	unlock()
+}
+
+func TestDataOfACheckoutElsewhereIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	data := t.TempDir()
+	here := settings{data: data, checkout: "/here"}
+	g.Expect(here.checkPlace()).To(Succeed())
+	g.Expect(here.checkPlace()).To(Succeed(), "again")
+	there := settings{data: data, checkout: "/there"}
+	g.Expect(there.checkPlace()).To(MatchError(ContainSubstring("/here")))
+}
+
+func TestNamespacesAreAppliedFirst(t *testing.T) {
+	g := NewWithT(t)
+	objects, err := decode([]byte("---\nkind: A\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Namespace\nmetadata: {name: space}\n---\nkind: B\nmetadata: {name: b, namespace: space}\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var titles []string
+	for _, object := range objects {
+		titles = append(titles, title(object))
+	}
+	g.Expect(titles).To(Equal([]string{"Namespace space", "A a", "B space/b"}))
+	_, err = decode([]byte("kind: [\n"))
+	g.Expect(err).To(HaveOccurred())
+}
+
+func TestWhatOnlyThisMachineKnowsIsFilledInSafely(t *testing.T) {
+	g := NewWithT(t)
+	d := development{settings: settings{checkout: "/it's a: checkout", data: "/it's a: checkout/.dev"}}
+	manifests, err := d.renderLocal()
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := decode(manifests)
+	g.Expect(err).NotTo(HaveOccurred())
+	found := map[string]string{}
+	for _, object := range objects {
+		for _, field := range []string{"path", "importURL"} {
+			value, _, _ := unstructured.NestedString(object.Object, "spec", field)
+			found[object.GetKind()+" "+field] = value
+		}
+	}
+	g.Expect(found).To(HaveKeyWithValue("RepositoryStorage path", "/it's a: checkout/.dev/storage/default"))
+	g.Expect(found).To(HaveKeyWithValue("Project importURL", "file:///it%27s%20a:%20checkout"))
+}
+
+func TestAConditionCountsForTheGenerationThatItSaw(t *testing.T) {
+	object := func(generation, observed int64, status string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"generation": generation},
+			"status": map[string]any{
+				"observedGeneration": observed,
+				"conditions": []any{
+					map[string]any{"type": "Other", "status": "True"},
+					map[string]any{"type": "Ready", "status": status, "reason": "Because", "message": "of this"},
+				},
+			},
+		}}
+	}
+	for name, test := range map[string]struct {
+		object *unstructured.Unstructured
+		ready  bool
+		why    string
+	}{
+		"ready":             {object(2, 2, "True"), true, ""},
+		"not ready":         {object(2, 2, "False"), false, "Ready=False Because: of this"},
+		"ready before":      {object(2, 1, "True"), false, "no controller has seen it"},
+		"not seen":          {object(1, -1, "True"), false, "no controller has seen it"},
+		"without condition": {&unstructured.Unstructured{Object: map[string]any{}}, false, "no condition Ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ready, why := hasCondition(test.object, "Ready")
+			g.Expect(ready).To(Equal(test.ready))
+			if !ready {
+				g.Expect(why).To(ContainSubstring(test.why))
+			}
+		})
+	}
+}
+
+func TestAQuotedWordIsThatWordToAShell(t *testing.T) {
+	g := NewWithT(t)
+	for _, word := range []string{"plain/path-1_2.x:3", "two words", "it's", `$HOME "x" \ * ~`, "-"} {
+		output, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+quote(word)).Output()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(output)).To(Equal(word))
+	}
+	g.Expect(quote("plain/path-1_2.x:3")).To(Equal("plain/path-1_2.x:3"))
+}
+
+func TestTheFileToSourceIsFoundWithoutPath(t *testing.T) {
+	g := NewWithT(t)
+	inside := settings{checkout: "/c", data: "/c/.dev"}
+	g.Expect(inside.sourced()).To(Equal(".dev/env"))
+	outside := settings{checkout: "/c", data: "/elsewhere"}
+	g.Expect(outside.sourced()).To(Equal("/elsewhere/env"))
+	itself := settings{checkout: "/c", data: "/c"}
+	g.Expect(itself.sourced()).To(Equal("/c/env"))
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// local is what only this machine can say: the storage's path and the project that is imported from this checkout.
+//
+//go:embed local.yaml.tmpl
+var local string
+
+// applySamples applies the samples and what is in local, and waits until all of it is ready. It applies them when they
+// are new or were changed: what was done to the objects in an earlier run stays.
+func (d *development) applySamples(ctx context.Context, _ context.CancelCauseFunc) error {
+	samples, err := d.render(ctx, "config/samples")
+	if err != nil {
+		return err
+	}
+	manifests, err := d.renderLocal()
+	if err != nil {
+		return err
+	}
+	// The storage comes first: projects wait for one.
+	manifests = slices.Concat(manifests, []byte("\n---\n"), samples)
+	objects, err := decode(manifests)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(manifests)
+	checksum := hex.EncodeToString(sum[:])
+	applied, err := os.ReadFile(d.settings.samplesStamp())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if string(applied) != checksum {
+		d.reporter.say("applying config/samples, and a project imported from this checkout")
+		if err := d.apply(ctx, objects); err != nil {
+			return err
+		}
+		if err := os.WriteFile(d.settings.samplesStamp(), []byte(checksum), 0o600); err != nil {
+			return err
+		}
+	}
+	return d.waitReady(ctx, objects)
+}
+
+// renderLocal fills in local. Every value is a YAML string in single quotes.
+func (d *development) renderLocal() ([]byte, error) {
+	checkout := url.URL{Scheme: "file", Path: d.settings.checkout}
+	values := map[string]string{"storage": d.settings.storage(), "checkout": checkout.String()}
+	for key, value := range values {
+		values[key] = "'" + strings.ReplaceAll(value, "'", "''") + "'"
+	}
+	parsed, err := template.New("local").Option("missingkey=error").Parse(local)
+	if err != nil {
+		return nil, err
+	}
+	var manifests bytes.Buffer
+	err = parsed.Execute(&manifests, values)
+	return manifests.Bytes(), err
+}
+
+// waitReady waits for Forgeplane's own kinds among the objects. One that does not become ready is reported and ends
+// nothing: to see why it does not, everything else is to run.
+func (d *development) waitReady(ctx context.Context, objects []*unstructured.Unstructured) error {
+	declared := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group != forgeplaneGroup
+	})
+	d.reporter.say("waiting for %d objects to be Ready", len(declared))
+	waiting, err := d.waitFor(ctx, declared, "Ready")
+	if len(waiting) == 0 || ctx.Err() != nil {
+		return err
+	}
+	d.reporter.say("%v; Forgeplane runs, but without these:\n          %s", err, strings.Join(waiting, "\n          "))
+	d.unready = len(waiting)
+	return nil
+}

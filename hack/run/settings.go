@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings are what the caller chose, by flags or by the environment.
+type settings struct {
+	checkout     string // absolute
+	data         string // absolute
+	httpPort     int
+	kubePort     int
+	healthPort   int
+	readyTimeout time.Duration
+}
+
+// port is a setting, as its flag, its variable and its purpose.
+type port struct {
+	number   *int
+	flag     string
+	variable string
+	standard int
+	purpose  string
+}
+
+func (s *settings) ports() []port {
+	return []port{
+		{&s.httpPort, "http-port", "HTTP_PORT", 8080, "git and REST clients"},
+		{&s.kubePort, "kube-port", "KUBE_PORT", 16443, "kube-apiserver"},
+		{&s.healthPort, "health-port", "HEALTH_PORT", 18081, "Forgeplane's health checks"},
+	}
+}
+
+func parseSettings(args []string, messages io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	flags.Usage = func() {
+		fmt.Fprint(messages, "Usage: make run [VARIABLE=value ...], or: bin/run [flags]\n\n"+
+			"Starts a control plane and Forgeplane on this machine, on 127.0.0.1 only.\n\n")
+		flags.PrintDefaults()
+	}
+	for _, p := range s.ports() {
+		standard, err := environmentPort(p)
+		if err != nil {
+			return settings{}, err
+		}
+		flags.IntVar(p.number, p.flag, standard, fmt.Sprintf("`port` for %s (variable %s)", p.purpose, p.variable))
+	}
+	flags.StringVar(&s.data, "data", environment("DEV_DIR", ".dev"), "`directory` that keeps everything (variable DEV_DIR)")
+	flags.StringVar(&s.checkout, "checkout", ".", "`directory` of the checkout, with config and bin in it")
+	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "how long to wait for Forgeplane, and then for its objects, to be ready")
+	if err := flags.Parse(args); err != nil {
+		return settings{}, err
+	}
+	if flags.NArg() > 0 {
+		return settings{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return s, errors.Join(absolute(&s.checkout), absolute(&s.data))
+}
+
+func environmentPort(p port) (int, error) {
+	text := environment(p.variable, strconv.Itoa(p.standard))
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("the variable %s is to be a port from 1 to 65535, and is %q", p.variable, text)
+	}
+	return int(number), nil
+}
+
+func environment(name, standard string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return standard
+}
+
+func absolute(path *string) (err error) {
+	*path, err = filepath.Abs(*path)
+	return err
+}
+
+// shown is a path as messages give it: relative to the checkout when it is in it.
+func (s *settings) shown(path string) string {
+	if relative, err := filepath.Rel(s.checkout, path); err == nil && !strings.HasPrefix(relative, "..") {
+		return relative
+	}
+	return path
+}
+
+// url is where git and REST clients find Forgeplane, host its host and port.
+func (s *settings) url() string  { return "http://" + s.host() }
+func (s *settings) host() string { return loopback(s.httpPort) }
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Fails when go.mod or go.sum of one of the given modules is not tidy, when Go code is not formatted, or when the
+# working tree differs from the last commit, which after generating means that something was not generated.
+set -eu
+
+failed=0
+for module in "$@"; do
+	(cd "$module" && go mod tidy -diff) || {
+		echo "verify: $module is not tidy: run \"go mod tidy\" in it"
+		failed=1
+	}
+done
+
+unformatted=$(git ls-files --cached --others --exclude-standard '*.go' | xargs gofmt -l)
+if [ -n "$unformatted" ]; then
+	echo "verify: not formatted: run \"gofmt -w\" on"
+	echo "$unformatted"
+	failed=1
+fi
+
+changed=$(git status --porcelain)
+if [ -n "$changed" ]; then
+	echo "verify: the tree is not clean: commit what \"make generate manifests\" made, and your own changes"
+	echo "$changed"
+	git --no-pager diff
+	failed=1
+fi
+exit "$failed"

@@ -1,0 +1,105 @@
+package hook
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Verifier decides about a push. Its context ends when the push does. It must not panic.
+type Verifier func(ctx context.Context, push Push) Verdict
+
+// Server answers hooks. The zero Server is ready for use.
+type Server struct {
+	mu      sync.Mutex
+	pending map[string]Verifier
+}
+
+// Expect has the server answer one question with verify, that of the hook which knows the token. The caller calls forget
+// when the push has ended.
+func (s *Server) Expect(verify Verifier) (token string, forget func()) {
+	token = rand.Text() + rand.Text() // more than 256 bits
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil {
+		s.pending = map[string]Verifier{}
+	}
+	s.pending[token] = verify
+	return token, func() { s.take(token) }
+}
+
+func (s *Server) take(token string) Verifier {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	verify := s.pending[token]
+	delete(s.pending, token)
+	return verify
+}
+
+// Serve answers the hooks that connect to the listener, until ctx ends or the listener fails. It closes the listener,
+// and returns when all answers are given. Those that are not ready when ctx ends are refusals.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	defer l.Close()
+	var answers sync.WaitGroup
+	defer answers.Wait()
+	for {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			answers.Go(func() { s.answer(ctx, conn) })
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // such as too many open files, which passes
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// answer owns the connection.
+func (s *Server) answer(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })() // a hook that says nothing holds up no stop
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(sendTimeout)) != nil {
+		return
+	}
+	token, push, err := readPush(conn)
+	v := Verdict{Text: "The server does not know this push. Nothing was changed."}
+	if verify := s.take(token); err != nil {
+		v.Text = err.Error() + ". Nothing was changed."
+	} else if verify != nil {
+		v = s.verify(ctx, cancel, conn, verify, push)
+	}
+	if conn.SetWriteDeadline(time.Now().Add(sendTimeout)) == nil {
+		_ = writeVerdict(conn, v) // a hook that hears nothing refuses
+	}
+}
+
+// verify lets the verifier decide, and tells it when the hook has gone away.
+func (s *Server) verify(ctx context.Context, cancel func(), conn net.Conn, verify Verifier, push Push) Verdict {
+	if conn.SetReadDeadline(time.Time{}) != nil || ctx.Err() != nil {
+		return Verdict{Text: "The server is stopping. Nothing was changed."}
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = io.ReadFull(conn, make([]byte, 1)) // the hook has nothing more to say: it ends with the connection
+		cancel()
+	}()
+	v := verify(ctx, push)
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	<-gone
+	return v
+}

@@ -1,0 +1,122 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// The files of the directory that hold keys; a certificate and its key have the same name.
+const (
+	certificateSuffix = ".crt"
+	keySuffix         = ".key"
+
+	clientAuthority       = "client-ca"
+	proxyAuthority        = "proxy-ca"
+	servingFile           = "kube-apiserver"
+	proxyFile             = "proxy"
+	serviceAccountFile    = "service-account"
+	administratorFile     = "administrator.kubeconfig"
+	controllerManagerFile = "kube-controller-manager.kubeconfig"
+
+	// proxyName is who kube-apiserver is when it forwards a request to an aggregated API server.
+	proxyName = "aggregator"
+	// administratorGroup is the group that RBAC allows everything.
+	administratorGroup = "system:masters"
+)
+
+// writeKeys writes what the programs prove themselves by. Authorities and the service accounts' key outlive a restart,
+// so that what they signed stays valid; all else is issued anew and so never expires in a directory that is used.
+func (c *ControlPlane) writeKeys() error {
+	var err error
+	if c.clients, err = loadAuthority(c.path(clientAuthority)); err != nil {
+		return err
+	}
+	// Whoever this authority vouches for may name any user in a header. It is not the clients' for that reason.
+	proxies, err := loadAuthority(c.path(proxyAuthority))
+	if err != nil {
+		return err
+	}
+	serving, err := c.clients.issue(server("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"))
+	if err != nil {
+		return err
+	}
+	proxy, err := proxies.issue(client(proxyName))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(serving.write(c.path(servingFile)), proxy.write(c.path(proxyFile)), c.writeServiceAccountKey()); err != nil {
+		return err
+	}
+	if c.administrator, err = c.Identity("administrator", administratorGroup); err != nil {
+		return err
+	}
+	controllers, err := c.Identity("system:kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		WriteKubeconfig(c.path(administratorFile), c.administrator),
+		WriteKubeconfig(c.path(controllerManagerFile), controllers),
+	)
+}
+
+func (c *ControlPlane) writeServiceAccountKey() error {
+	path := c.path(serviceAccountFile + keySuffix)
+	_, err := os.Stat(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	return writeKey(path, key)
+}
+
+// Administrator is the configuration of a client that may do everything.
+func (c *ControlPlane) Administrator() *rest.Config { return rest.CopyConfig(c.administrator) }
+
+// Identity is the configuration of a client that acts as a user, in the given groups and that of all authenticated
+// users. It may do what RBAC allows them. Service accounts are users named system:serviceaccount:<namespace>:<name>.
+// The client does not hold back its own requests.
+func (c *ControlPlane) Identity(user string, groups ...string) (*rest.Config, error) {
+	issued, err := c.clients.issue(client(user, groups...))
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{Host: c.URL(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{
+		CAData: c.clients.certificatePEM(), CertData: issued.certificatePEM, KeyData: issued.keyPEM,
+	}}, nil
+}
+
+// WriteKubeconfig writes the kubeconfig file, readable by its owner only, of a configuration that Identity made.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	const name = "forgeplane"
+	file := clientcmdapi.NewConfig()
+	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	file.CurrentContext = name
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// freePort asks the kernel for a port that nobody listens on.
+func freePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}

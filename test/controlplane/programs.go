@@ -1,0 +1,83 @@
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+// etcdSocket is where etcd serves kube-apiserver, relative to the directory in which both run: the path of a socket is
+// limited to about a hundred characters, and only the directory's owner gets to it. The colon and what follows is the
+// port that etcd insists on and has no use for.
+const etcdSocket = "unix://etcd:0"
+
+func (c *ControlPlane) etcd(o Options) process.Program {
+	const peers = "unix://peers:0"
+	args := []string{
+		"--name=controlplane",
+		"--data-dir=etcd",
+		"--listen-client-urls=" + etcdSocket,
+		"--advertise-client-urls=" + etcdSocket,
+		"--listen-peer-urls=" + peers,
+		"--initial-advertise-peer-urls=" + peers,
+		"--initial-cluster=controlplane=" + peers,
+		"--log-level=warn",
+	}
+	if o.Ephemeral {
+		args = append(args, "--unsafe-no-fsync")
+	}
+	return c.program("etcd", o.Binaries.Etcd, args)
+}
+
+func (c *ControlPlane) apiServer(o Options) process.Program {
+	return c.program("kube-apiserver", o.Binaries.APIServer, []string{
+		"--etcd-servers=" + etcdSocket,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.port),
+		"--tls-cert-file=" + servingFile + certificateSuffix,
+		"--tls-private-key-file=" + servingFile + keySuffix,
+		"--client-ca-file=" + clientAuthority + certificateSuffix,
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + serviceAccountFile + keySuffix,
+		"--service-account-signing-key-file=" + serviceAccountFile + keySuffix,
+		// The aggregation layer: how an aggregated API server recognises this one.
+		"--requestheader-client-ca-file=" + proxyAuthority + certificateSuffix,
+		"--requestheader-allowed-names=" + proxyName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + proxyFile + certificateSuffix,
+		"--proxy-client-key-file=" + proxyFile + keySuffix,
+		"--enable-aggregator-routing=false",
+		// There are no other servers to agree with on the endpoints of the kubernetes Service.
+		"--endpoint-reconciler-type=none",
+		"--profiling=false",
+	})
+}
+
+func (c *ControlPlane) controllerManager(o Options) process.Program {
+	return c.program("kube-controller-manager", o.Binaries.ControllerManager, []string{
+		"--kubeconfig=" + controllerManagerFile,
+		// The last one fills the roles view, edit and admin.
+		"--controllers=garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller",
+		"--use-service-account-credentials",
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--profiling=false",
+		// The defaults of 20 and 30 are made for a shared cluster, and let the deletion of a namespace take seconds.
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+	})
+}
+
+func (c *ControlPlane) program(name, path string, args []string) process.Program {
+	return process.Program{
+		Name: name, Path: path, Args: args, Dir: c.directory,
+		Log: filepath.Join(c.logs, name+".log"), Grace: 10 * time.Second,
+	}
+}

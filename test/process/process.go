@@ -1,0 +1,156 @@
+// Package process runs the programs that a development or test run consists of: each in a process group of its own, its
+// output in a file, and none of them outliving the process that started it, however that one ends.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultGrace = 10 * time.Second
+	// killed is how long a killed process may take to go: the kernel finishes its writes first.
+	killed = 10 * time.Second
+)
+
+// Program says what to run.
+type Program struct {
+	// Name is what messages call it.
+	Name string
+	// Path is the executable's file.
+	Path string
+	// Args are its arguments, without the program's own name.
+	Args []string
+	// Dir is its working directory; the caller's own when empty.
+	Dir string
+	// Env is its environment as KEY=value; the caller's own when nil.
+	Env []string
+	// Log is the file that its standard output and error are appended to; the directory is made when missing.
+	Log string
+	// Grace is how long Stop waits after SIGTERM before it kills; 10 s when zero.
+	Grace time.Duration
+}
+
+// Process is a program that was started.
+type Process struct {
+	program   Program
+	command   *exec.Cmd
+	log       *os.File
+	logOffset int64
+	done      chan struct{}
+	err       error
+}
+
+// Start runs a program and returns once it was executed. The caller ends it by Stop or Kill; on Linux the kernel does
+// when this process dies first.
+func Start(program Program) (*Process, error) {
+	if program.Grace == 0 {
+		program.Grace = defaultGrace
+	}
+	if err := os.MkdirAll(filepath.Dir(program.Log), 0o700); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
+	}
+	log, err := os.OpenFile(program.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
+	}
+	p := &Process{program: program, log: log, done: make(chan struct{})}
+	if info, err := log.Stat(); err == nil {
+		p.logOffset = info.Size()
+	}
+	p.command = exec.Command(program.Path, program.Args...)
+	p.command.Dir = program.Dir
+	p.command.Env = program.Env
+	p.command.Stdout = log
+	p.command.Stderr = log
+	p.command.SysProcAttr = attributes()
+
+	started := make(chan error, 1)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program.Name, err)
+	}
+	return p, nil
+}
+
+// run starts the child and stays until it is gone.
+func (p *Process) run(started chan<- error) {
+	// The kernel sends the death signal when the thread that forked ends, which may be long before the process does: any
+	// goroutine that comes to run on a thread can end it. So this goroutine keeps its own for as long as the child lives.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.done)
+	defer func() { _ = p.log.Close() }()
+
+	err := p.command.Start()
+	started <- err
+	if err == nil {
+		p.err = p.command.Wait()
+	}
+}
+
+// Name is what messages call the program.
+func (p *Process) Name() string { return p.program.Name }
+
+// PID is the process id, which is also the id of the process group.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Ended says how the process ended, with the last lines of its log; to be called after Done is closed.
+func (p *Process) Ended() error {
+	how := "exit status 0"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	return fmt.Errorf("%s ended (%s); the last lines of %s:\n%s", p.program.Name, how, p.program.Log, p.Tail())
+}
+
+// Stop asks the process to end, kills it when it does not within its grace, and kills what it left behind in its process
+// group. It returns when the process is gone, and nil for one that had ended before.
+func (p *Process) Stop() error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping %s: %w", p.program.Name, err)
+	}
+	var late error
+	select {
+	case <-p.done:
+	case <-time.After(p.program.Grace):
+		late = fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.program.Name, p.program.Grace)
+	}
+	// ESRCH is the usual answer: nobody is left.
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+	if err := p.wait(); err != nil {
+		return err
+	}
+	return late
+}
+
+// Kill ends the process as a crash would, at once and alone: what it started itself lives on. It returns when it is gone.
+func (p *Process) Kill() error {
+	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("killing %s: %w", p.program.Name, err)
+	}
+	return p.wait()
+}
+
+func (p *Process) wait() error {
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(killed):
+		return fmt.Errorf("%s (process %d) is still there %s after it was killed", p.program.Name, p.PID(), killed)
+	}
+}
