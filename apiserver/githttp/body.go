@@ -36,10 +36,7 @@ func newBody(control *http.ResponseController, r io.Reader, req request, h *Hand
 		limit = h.MaxPushBytes
 	}
 	b.Reader = bufio.NewReaderSize(&decoded{body: b, packed: req.gzip, limit: limit}, 64<<10)
-	if err := b.checkStart(req.service); err != nil {
-		return nil, err
-	}
-	return b, nil
+	return b, b.checkStart(req.service)
 }
 
 // checkStart looks at the first packet line. A lone flush comes from clients that find out whether they must sign in.
@@ -113,8 +110,11 @@ func (d *decoded) Read(p []byte) (int, error) {
 }
 
 func (d *decoded) fail(err error) error {
+	if !errors.As(err, new(refusal)) {
+		err = fmt.Errorf("%w: %w", errBody, err)
+	}
 	if d.body.failed != nil {
-		d.body.failed(fmt.Errorf("reading the request: %w", err))
+		d.body.failed(err)
 	}
 	return err
 }

@@ -78,7 +78,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var said refusal
 	if !errors.As(err, &said) {
 		said = h.explain(r.Context(), err)
-		h.Log.Error(err, "serving git", "method", r.Method, "path", r.URL.Path, "status", said.status)
+		if log := h.Log.WithValues("method", r.Method, "path", r.URL.Path); r.Context().Err() != nil {
+			log.V(1).Info("client went away", "reason", err.Error())
+		} else {
+			log.Error(err, "serving git", "status", said.status)
+		}
 	}
 	if answer.begun {
 		panic(http.ErrAbortHandler) // the client must not take what it has got for the whole

@@ -75,30 +75,30 @@ const failure = "The server could not check this push, so nothing was changed. "
 
 // check answers the hook.
 func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
+	// From here on whoever closes the repository waits, or else finds it closed here: nothing can get in between.
+	end, err := p.Writers.Begin(p.project.Repository)
+	if err != nil {
+		return hook.Verdict{Text: ReadOnly}
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			p.Log.Error(fmt.Errorf("panic: %v", r), "checking a push", "project", p.path, "stack", string(debug.Stack()))
 			verdict = hook.Verdict{Text: failure}
 		}
+		if !verdict.Accepted {
+			end()
+		}
 	}()
 	text, err := p.decide(ctx, asked)
-	switch {
-	case err != nil:
-		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
-		return hook.Verdict{Text: failure}
-	case text != "":
-		return hook.Verdict{Text: text}
-	}
-	end, err := p.Writers.Begin(p.project.Repository)
 	if err != nil {
-		return hook.Verdict{Text: ReadOnly}
+		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
+		text = failure
 	}
 	p.updates, p.end = asked.Updates, end
-	if !p.stage.CompareAndSwap(unchecked, accepted) {
-		end()
-		return hook.Verdict{Text: failure}
+	if text == "" && p.stage.CompareAndSwap(unchecked, accepted) {
+		return hook.Verdict{Accepted: true}
 	}
-	return hook.Verdict{Accepted: true}
+	return hook.Verdict{Text: text}
 }
 
 // decide says why a push is refused, and nothing if it is not. It looks at the project anew: since the push began, which
@@ -131,13 +131,13 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 			return "", err
 		}
 		if reason != "" {
-			all = append(all, fmt.Sprintf("%q: %s", u.Ref, reason))
+			all = append(all, reason)
 		}
 	}
 	return all.String(), nil
 }
 
-// refusals are the lines about refs that may not be changed.
+// refusals are the reasons, each of which names its ref.
 type refusals []string
 
 // maxLines is how many refs are named to the pusher.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/forgeplane/forgeplane/controllers/accesstoken"
@@ -24,7 +25,12 @@ import (
 func addControllers(mgr ctrl.Manager, o *options, cat *catalog.Catalog, repos *repository.Repositories) error {
 	c, clk := mgr.GetClient(), clock.RealClock{}
 	events := mgr.GetEventRecorder("forgeplane")
-	allocator := ids.New(mgr.GetCache(), mgr.GetAPIReader(), c, o.namespace, o.ids)
+	// The counters are read and written past the cache: an informer for them would ask for more rights than they need.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("connecting for the id counters: %w", err)
+	}
+	allocator := ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids)
 	all := []interface {
 		SetupWithManager(mgr ctrl.Manager, o controller.Options) error
 	}{

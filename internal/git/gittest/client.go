@@ -48,6 +48,16 @@ func (c *Client) Refused(t testing.TB, args ...string) string {
 	return out + stderr
 }
 
+// Trace runs git, which must succeed, and returns what it writes to the standard error.
+func (c *Client) Trace(t testing.TB, args ...string) string {
+	t.Helper()
+	_, stderr, err := c.run(args)
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return stderr
+}
+
 // Commit writes a file, commits it, and returns the id of the commit.
 func (c *Client) Commit(t testing.TB, path, content string) string {
 	t.Helper()

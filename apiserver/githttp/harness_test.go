@@ -1,0 +1,306 @@
+package githttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// TestMain is the hook as well: git runs this program under the name pre-receive.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "pre-receive" {
+		os.Exit(hook.PreReceive(os.Stdin, os.Stderr, os.Getenv))
+	}
+	os.Exit(m.Run())
+}
+
+// forge is a server with users, tokens and projects that tests write down.
+type forge struct {
+	*httptest.Server
+	storage, hooksDir string
+	engine            *git.Engine
+	writers           git.Writers
+	hooks             hook.Server
+	stopped           context.CancelFunc // stops answering hooks
+
+	mu       sync.Mutex
+	inGroup  func(context.Context, int64) (bool, error)
+	tokens   map[string]token
+	projects map[string]*project
+	pushed   map[int64][]hook.Update
+}
+
+type token struct {
+	user   int64
+	scopes string
+	err    error
+}
+
+type project struct {
+	id         int64
+	repository *git.Repository
+	public     bool
+	roles      map[int64]role.Role
+	rules      []protection.Rule
+	rulesErr   error
+	findErr    error
+	readOnly   string
+	asked      int
+}
+
+// The users, which are also their tokens, with all scopes.
+const (
+	developer, maintainer, reporter, guest, stranger, admin = "developer", "maintainer", "reporter", "guest", "stranger", "admin"
+)
+
+var userIDs = map[string]int64{developer: 1, maintainer: 2, reporter: 3, guest: 4, stranger: 5, admin: 6}
+
+func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
+	t.Helper()
+	f := &forge{
+		storage: t.TempDir(), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]hook.Update{},
+	}
+	for name, id := range userIDs {
+		f.tokens[name] = token{user: id, scopes: "api"}
+	}
+	for name, scopes := range map[string]string{"reads": "read_repository", "writes": "write_repository", "other": "read_api read_user", "none": ""} {
+		f.tokens[name] = token{user: userIDs[developer], scopes: scopes}
+	}
+	f.tokens["blocked"] = token{err: githttp.ErrBlocked}
+	f.tokens["broken"] = token{err: errors.New("the secret of the database is 1234")}
+
+	var err error
+	if f.engine, err = git.NewEngine(t.Context(), git.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooksDir, socket := filepath.Join(t.TempDir(), "hooks"), filepath.Join(t.TempDir(), "s")
+	f.hooksDir = hooksDir
+	if err := hook.InstallDir(hooksDir, self); err != nil {
+		t.Fatal(err)
+	}
+	l, err := hook.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.stopped = cancel
+	served := make(chan error, 1)
+	go func() { served <- f.hooks.Serve(ctx, l) }()
+
+	o := githttp.Options{
+		Authenticator: f, Projects: f, Hooks: &f.hooks, HooksDir: hooksDir, HookSocket: socket, Writers: &f.writers,
+		Log: testr.New(t.(*testing.T)),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	h, err := githttp.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Server = httptest.NewServer(h)
+	t.Cleanup(func() {
+		f.Close()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// add makes a project with an empty repository, and each user in the role of the name.
+func (f *forge) add(t testing.TB, path, format string) *project {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := int64(len(f.projects) + 1)
+	p := &project{id: id, roles: map[int64]role.Role{1: role.Developer, 2: role.Maintainer, 3: role.Reporter, 4: role.Guest}}
+	var err error
+	if p.repository, err = f.engine.Repository(f.storage, path+".git"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.repository.Init(t.Context(), git.InitOptions{ObjectFormat: format}); err != nil {
+		t.Fatal(err)
+	}
+	f.projects[path] = p
+	return p
+}
+
+// set changes a project while the server runs.
+func (f *forge) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// url is the URL of a project for a user; the user may be "" for an anonymous one.
+func (f *forge) url(user, path string) string {
+	u, _ := url.Parse(f.URL)
+	if user != "" {
+		u.User = url.UserPassword("whoever", user)
+	}
+	return u.String() + "/" + path + ".git"
+}
+
+func (f *forge) Authenticate(_ context.Context, _, password string) (githttp.Caller, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, ok := f.tokens[password]
+	if !ok {
+		return githttp.Caller{}, githttp.ErrUnauthenticated
+	}
+	return githttp.Caller{UserID: t.user, Scopes: strings.Fields(t.scopes)}, t.err
+}
+
+func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*githttp.Project, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.projects[path]
+	if p == nil {
+		return nil, githttp.ErrNotFound
+	}
+	p.asked++
+	isAdmin := caller.UserID == userIDs[admin]
+	member := p.roles[caller.UserID]
+	if !p.public && member == role.None && !isAdmin {
+		return nil, githttp.ErrNotFound
+	}
+	rules, rulesErr := p.rules, p.rulesErr
+	return &githttp.Project{
+		ID: p.id, Repository: p.repository, ReadOnly: p.readOnly,
+		CanFetch: p.public || member >= role.Reporter || isAdmin,
+		Actor:    protection.Actor{UserID: caller.UserID, Role: member, Admin: isAdmin, InGroup: f.inGroup},
+		Rules:    func(context.Context) ([]protection.Rule, error) { return rules, rulesErr },
+	}, p.findErr
+}
+
+func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []hook.Update) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pushed[p.ID] = append(f.pushed[p.ID], updates...)
+}
+
+// protect is a rule that lets a role push.
+func protect(name string, level role.Role) protection.Rule {
+	return protection.Rule{Name: name, Source: "team/rule", Push: []protection.Grant{{Role: level}}, Merge: []protection.Grant{{Role: level}}}
+}
+
+// seeded is a forge with one project, "group/project", that has a commit on "main", and a client that has it too.
+func seeded(t *testing.T, format string) (*forge, *project, *gittest.Client) {
+	t.Helper()
+	f := newForge(t)
+	p := f.add(t, "group/project", format)
+	c := gittest.New(t, format)
+	c.Commit(t, "README.md", "Hello\n")
+	c.Git(t, "remote", "add", "origin", f.url(developer, "group/project"))
+	c.Git(t, "push", "--quiet", "origin", "main")
+	return f, p, c
+}
+
+// refs lists the refs of a project as "name id" lines.
+func refs(t *testing.T, p *project) string {
+	t.Helper()
+	var b strings.Builder
+	for ref, err := range p.repository.Refs(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(ref.Name + " " + ref.Object + "\n")
+	}
+	return b.String()
+}
+
+// unchanged runs a push that must be refused, and checks that it left nothing behind, and nobody counted as a writer.
+func (f *forge) unchanged(t *testing.T, p *project, push func()) {
+	t.Helper()
+	before := refs(t, p)
+	push()
+	if after := refs(t, p); after != before {
+		t.Errorf("the refs were\n%sand are\n%s", before, after)
+	}
+	if err := p.repository.Fsck(t.Context(), true); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "no quarantine is left", func() bool {
+		left, _ := filepath.Glob(p.repository.Dir() + "/objects/tmp_*")
+		return len(left) == 0
+	})
+	f.idle(t, p)
+}
+
+// idle checks that nobody counts as a writer.
+func (f *forge) idle(t *testing.T, p *project) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := f.writers.Close(ctx, p.repository); err != nil {
+		t.Errorf("somebody still writes: %v", err)
+	}
+	f.writers.Open(p.repository)
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not reached: %s", what)
+		}
+	}
+}
+
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("got\n%s\nwant a part %q", text, p)
+		}
+	}
+}
+
+// do sends a request of a test's own making, and returns the status, headers and body.
+func (f *forge) do(t *testing.T, method, path, user string, header http.Header, body string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	if user != "" {
+		r.SetBasicAuth("whoever", user)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(text)
+}

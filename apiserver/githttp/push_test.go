@@ -1,0 +1,398 @@
+package githttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+func TestProtectedBranches(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	c.Git(t, "push", "--quiet", "origin", "main:release/1", "main:open")
+	f.set(func() {
+		open := protect("open", role.Developer)
+		open.AllowForcePush = true
+		p.rules = []protection.Rule{protect("main", role.Maintainer), protect("release/*", role.None), open}
+	})
+	c.Git(t, "remote", "add", "maintainer", f.url(maintainer, "group/project"))
+	first := c.Git(t, "rev-parse", "main")
+	c.Commit(t, "a", "1")
+	forward := c.Git(t, "rev-parse", "main")
+	c.Git(t, "commit", "--quiet", "--amend", "-m", "Other")
+	c.Git(t, "commit", "--quiet", "--amend", "--allow-empty", "-m", "Rewritten")
+	rewritten := c.Git(t, "commit-tree", "-m", "Unrelated", "HEAD^{tree}")
+
+	for _, x := range []struct {
+		about, remote string
+		refspecs      []string
+		want          []string // what the terminal shows of a refusal
+	}{
+		{"update", "origin", []string{forward + ":main"}, []string{
+			"remote: The push is refused, and nothing was changed.",
+			`remote: Branch "main" is protected by "main" (team/rule): only Maintainers may push to it. You have the Developer role.`,
+			"! [remote rejected] " + forward + " -> main (pre-receive hook declined)"}},
+		{"update together with an unprotected branch", "origin", []string{forward + ":main", forward + ":refs/heads/topic"}, []string{
+			`Branch "main" is protected`, forward + " -> topic (pre-receive hook declined)"}},
+		{"force", "maintainer", []string{"+" + rewritten + ":main"}, []string{"nobody may rewrite its history"}},
+		{"delete", "maintainer", []string{":main"}, []string{`Branch "main" is protected by "main" (team/rule), so Git cannot delete it.`}},
+		{"create what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/2"}, []string{
+			`Branch "release/2" is protected by "release/*" (team/rule): no one may push to it. You have the Maintainer role.`}},
+		{"update what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/1"}, []string{"no one may push to it"}},
+		{"a deletion beside", "origin", []string{forward + ":topic", ":release/1"}, []string{"so Git cannot delete it"}},
+	} {
+		t.Run(x.about, func(t *testing.T) {
+			f.unchanged(t, p, func() {
+				contains(t, c.Refused(t, append([]string{"push", x.remote}, x.refspecs...)...), x.want...)
+			})
+		})
+	}
+
+	c.Git(t, "push", "--quiet", "origin", "+"+rewritten+":open", forward+":refs/heads/topic")
+	c.Git(t, "push", "--quiet", "origin", "+"+first+":topic", first+":refs/tags/v1")
+	c.Git(t, "push", "--quiet", "origin", ":topic")
+	c.Git(t, "push", "--quiet", "maintainer", forward+":main")
+	want := "refs/heads/main " + forward + "\nrefs/heads/open " + rewritten + "\nrefs/heads/release/1 " + first + "\nrefs/tags/v1 " + first + "\n"
+	if got := refs(t, p); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	f.idle(t, p)
+}
+
+// A change of the rules counts for the next push, without anything being told to the server.
+func TestRulesAreReadWithEachPush(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	c.Commit(t, "a", "1")
+	f.set(func() { p.rules = []protection.Rule{protect("*", role.Maintainer)} })
+	c.Refused(t, "push", "origin", "main")
+	f.set(func() { p.rules = []protection.Rule{protect("*", role.Developer)} })
+	c.Git(t, "push", "--quiet", "origin", "main")
+	f.set(func() { p.roles[1] = role.Reporter })
+	c.Refused(t, "push", "origin", "main:other")
+}
+
+// The role of the pusher may be taken away while the pack is on its way.
+func TestTheProjectIsLookedAtAnewInTheHook(t *testing.T) {
+	for about, x := range map[string]struct {
+		change func(f *forge, p *project)
+		want   string
+	}{
+		"role":      {func(_ *forge, p *project) { p.roles[1] = role.Reporter }, "remote: You are not allowed to push code to this project."},
+		"removed":   {func(f *forge, _ *project) { delete(f.projects, "group/project") }, "remote: The project has been moved or removed."},
+		"read-only": {func(_ *forge, p *project) { p.readOnly = githttp.ReadOnly }, "remote: " + githttp.ReadOnly},
+	} {
+		t.Run(about, func(t *testing.T) {
+			f, p, c := seeded(t, "sha1")
+			c.Commit(t, "a", "1")
+			server := f.Config.Handler
+			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost { // after the request was let in, as its body is read
+					r.Body = afterwards{r.Body, func() { f.set(func() { x.change(f, p) }) }}
+				}
+				server.ServeHTTP(w, r)
+			})
+			f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), x.want) })
+		})
+	}
+}
+
+// afterwards is a body that does something when it is first read.
+type afterwards struct {
+	io.ReadCloser
+	do func()
+}
+
+func (a afterwards) Read(p []byte) (int, error) { a.do(); return a.ReadCloser.Read(p) }
+
+func TestAReadOnlyProject(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	c.Commit(t, "a", "1")
+	f.set(func() { p.readOnly = "The project is archived." })
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", "origin", "main"), "fatal: remote error: The project is archived.")
+	})
+	c.Git(t, "fetch", "--quiet", "origin")
+	f.set(func() { p.readOnly = "" })
+
+	if err := f.writers.Close(t.Context(), p.repository); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, c.Refused(t, "push", "origin", "main"), "fatal: remote error: The repository is temporarily read-only. Please try again later.")
+	f.writers.Open(p.repository)
+	c.Git(t, "push", "--quiet", "origin", "main")
+}
+
+// A repository that is closed while a push is on its way: the push is refused in its hook, with the same words.
+func TestClosingARepositoryDuringAPush(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	c.Commit(t, "a", "1")
+	server := f.Config.Handler
+	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			if err := f.writers.Close(r.Context(), p.repository); err != nil {
+				t.Error(err)
+			}
+			defer f.writers.Open(p.repository)
+		}
+		server.ServeHTTP(w, r)
+	})
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", "origin", "main"), "remote: The repository is temporarily read-only. Please try again later.")
+	})
+}
+
+func TestRefNames(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	id := c.Git(t, "rev-parse", "HEAD")
+	for name, want := range map[string]string{
+		"refs/heads/-x":                          `"refs/heads/-x" is not a valid ref name: it begins with "-".`,
+		"refs/tags/--upload-pack=x":              `it begins with "-"`,
+		"refs/heads/\xff":                        `"refs/heads/\xff" is not a valid ref name: it is not valid UTF-8.`,
+		"refs/heads/a\u0085b":                    `it contains a control character`,
+		"refs/heads/" + strings.Repeat("x", 251): "is longer than 250 bytes",
+		"refs/merge-requests/1/head":             `"refs/merge-requests/1/head" is kept by the server: only branches, tags and notes can be changed.`,
+		"refs/keep-around/x":                     "is kept by the server",
+		git.InternalRefs + "x":                   "deny updating a hidden ref",
+		"refs/x":                                 "is kept by the server",
+		"refs/heads/../x":                        "funny refname",
+		"refs/heads/a..b":                        "funny refname",
+		"refs/heads/a\x01b":                      "funny refname",
+		"refs/heads/a b":                         "funny refname",
+		"refs/heads/.a":                          "funny refname",
+		"refs/heads/a.lock":                      "funny refname",
+		"HEAD":                                   "funny refname",
+		"../../x":                                "funny refname",
+		"main":                                   "funny refname",
+	} {
+		f.unchanged(t, p, func() {
+			if got := f.push(t, p, id, name); !strings.Contains(got, want) {
+				t.Errorf("%q: got %q, want %q", name, got, want)
+			}
+		})
+	}
+	before := refs(t, p)
+	for _, name := range []string{"refs/heads/größe", "refs/heads/a/b", "refs/notes/x"} {
+		if got := f.push(t, p, id, name); !strings.Contains(got, "ok "+name) {
+			t.Errorf("%q: got %q", name, got)
+		}
+	}
+	if refs(t, p) == before {
+		t.Error("nothing was pushed")
+	}
+	// A name that has got in by other ways can be removed.
+	bad := "refs/heads/\xff"
+	if err := os.WriteFile(filepath.Join(p.repository.Dir(), bad), []byte(id+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.push(t, p, "", bad); !strings.Contains(got, "ok "+bad) || strings.Contains(refs(t, p), bad) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// push sends the request of a push of one ref, without the checks that a client makes of its own. The object must be on the
+// server already. Without an id it is a deletion. It returns the answer.
+func (f *forge) push(t *testing.T, p *project, id, name string) string {
+	t.Helper()
+	before, after := strings.Repeat("0", 40), id
+	if id == "" {
+		before, after = strings.Repeat("0", 40), strings.Repeat("0", 40)
+		for ref := range p.repository.Refs(t.Context()) {
+			if ref.Name == name {
+				before = ref.Object
+			}
+		}
+	}
+	line := before + " " + after + " " + name + "\x00report-status side-band-64k"
+	body := fmt.Sprintf("%04x%s0000", len(line)+4, line)
+	if id != "" {
+		body += emptyPack
+	}
+	answer, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}}, body)
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("%q: got %d %q", name, answer.StatusCode, text)
+	}
+	return text
+}
+
+// emptyPack is a pack without objects, and its SHA-1.
+const emptyPack = "PACK\x00\x00\x00\x02\x00\x00\x00\x00\x02\x9d\x08\x82\x3b\xd8\xa8\xea\xb5\x10\xad\x6a\xc7\x5c\x82\x3c\xfd\x3e\xd3\x1e"
+
+func TestFiveThousandRefs(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	id := c.Git(t, "rev-parse", "HEAD")
+	var lines strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&lines, "create refs/heads/many/%04d %s\n", i, id)
+	}
+	updates := filepath.Join(t.TempDir(), "updates")
+	if err := os.WriteFile(updates, []byte(lines.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "-c", "alias.all=!git update-ref --stdin <"+updates, "all")
+
+	f.set(func() { p.rules = []protection.Rule{protect("many/*", role.Maintainer)} })
+	f.unchanged(t, p, func() {
+		got := c.Refused(t, "push", "origin", "refs/heads/many/*:refs/heads/many/*")
+		contains(t, got, `Branch "many/0000" is protected`, `Branch "many/0019" is protected`, "remote: and 4980 more.")
+		if strings.Contains(got, `Branch "many/0020"`) {
+			t.Error("more than 20 refs are explained")
+		}
+	})
+	asked := p.asked
+	f.set(func() { p.rules = nil })
+	c.Git(t, "push", "--quiet", "origin", "refs/heads/many/*:refs/heads/many/*")
+	if got := strings.Count(refs(t, p), "refs/heads/many/"); got != 5000 {
+		t.Errorf("got %d refs", got)
+	}
+	if n := p.asked - asked; n > 4 {
+		t.Errorf("the project was asked for %d times", n)
+	}
+}
+
+func TestTooManyRefs(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	id := c.Git(t, "rev-parse", "HEAD")
+	var body strings.Builder
+	for i := range 10_001 {
+		line := strings.Repeat("0", 40) + " " + id + fmt.Sprintf(" refs/heads/many/%05d", i)
+		if i == 0 {
+			line += "\x00report-status side-band-64k"
+		}
+		fmt.Fprintf(&body, "%04x%s", len(line)+4, line)
+	}
+	body.WriteString("0000" + emptyPack)
+	f.unchanged(t, p, func() {
+		_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}}, body.String())
+		contains(t, text, "a push may change at most 10000 refs. Nothing was changed.")
+	})
+}
+
+// Whoever pushes may claim any old value: a lie must not turn an update into something that is allowed.
+func TestAFalseOldValueHelpsNobody(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	unrelated := c.Git(t, "commit-tree", "-m", "Unrelated", "HEAD^{tree}")
+	c.Git(t, "push", "--quiet", "origin", unrelated+":refs/heads/side")
+	f.set(func() { p.rules = []protection.Rule{protect("main", role.Developer)} })
+	for _, before := range []string{strings.Repeat("0", 40), unrelated, strings.Repeat("1", 40)} {
+		f.unchanged(t, p, func() {
+			line := before + " " + unrelated + " refs/heads/main\x00report-status side-band-64k"
+			_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
+				fmt.Sprintf("%04x%s0000", len(line)+4, line)+emptyPack)
+			if strings.Contains(text, "ok refs/heads/main") {
+				t.Errorf("claiming %s: got %q", before, text)
+			}
+		})
+	}
+}
+
+func TestCodeOwners(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	rule := protect("main", role.Developer)
+	rule.CodeOwnerApprovalRequired = true
+	created := protect("release/*", role.Developer)
+	created.CodeOwnerApprovalRequired = true
+	f.set(func() { p.rules = []protection.Rule{rule, created} })
+	c.Commit(t, "docs/CODEOWNERS", "/owned/ @ann\n^[Style]\n*.css @ben\n")
+	c.Git(t, "push", "--quiet", "origin", "main") // there were no owners before
+	base := c.Git(t, "rev-parse", "HEAD")
+
+	c.Commit(t, "free", "1")
+	c.Commit(t, "a.css", "1")
+	c.Git(t, "push", "--quiet", "origin", "main", "main:release/1")
+
+	refused := func(refspec string) {
+		t.Helper()
+		f.unchanged(t, p, func() {
+			contains(t, c.Refused(t, "push", "origin", refspec),
+				`protected by "`, `and these files have code owners who must approve: "owned/x". Push to another branch and open a merge request.`)
+		})
+	}
+	c.Commit(t, "owned/x", "1")
+	refused("main")
+	refused("main:release/2")
+	c.Git(t, "push", "--quiet", "origin", "main:topic")
+	refused("main") // also when the commits are there already
+
+	// A push cannot release itself from its owners.
+	c.Commit(t, "docs/CODEOWNERS", "# nobody\n")
+	refused("main")
+
+	// What the push itself takes back is no change.
+	c.Git(t, "reset", "--quiet", "--hard", base)
+	c.Git(t, "pull", "--quiet", "origin", "main")
+	c.Commit(t, "owned/y", "1")
+	c.Git(t, "rm", "--quiet", "owned/y")
+	c.Git(t, "commit", "--quiet", "-m", "Take back")
+	c.Git(t, "push", "--quiet", "origin", "main")
+
+	// A file that cannot be checked refuses.
+	c.Commit(t, "docs/CODEOWNERS", strings.Repeat("#", 2<<20))
+	c.Git(t, "push", "--quiet", "origin", "main")
+	c.Commit(t, "free", "2")
+	f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "could not check this push") })
+}
+
+func TestAPushFailsClosed(t *testing.T) {
+	c0 := func(t *testing.T) (*forge, *project, *gittest.Client) {
+		f, p, c := seeded(t, "sha1")
+		c.Commit(t, "a", "1")
+		return f, p, c
+	}
+	t.Run("the hook cannot reach the server", func(t *testing.T) {
+		f, p, c := c0(t)
+		f.stopped()
+		f.unchanged(t, p, func() {
+			contains(t, c.Refused(t, "push", "origin", "main"), "remote: The server could not check this push, so nothing was changed", "pre-receive hook declined")
+		})
+	})
+	t.Run("the rules cannot be found", func(t *testing.T) {
+		f, p, c := c0(t)
+		f.set(func() { p.rulesErr = errors.New("the password is 1234") })
+		f.unchanged(t, p, func() {
+			got := c.Refused(t, "push", "origin", "main")
+			contains(t, got, "remote: The server could not check this push, so nothing was changed")
+			if strings.Contains(got, "1234") {
+				t.Error("the terminal shows the inside")
+			}
+		})
+	})
+	t.Run("the check panics", func(t *testing.T) {
+		f, p, c := c0(t)
+		f.set(func() { p.rules = []protection.Rule{{Name: "*", Push: []protection.Grant{{GroupID: 1}}}} })
+		f.set(func() { f.inGroup = func(context.Context, int64) (bool, error) { panic("nobody expects this") } })
+		f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "could not check this push") })
+	})
+	t.Run("the hook is gone", func(t *testing.T) {
+		f, p, c := c0(t)
+		f.set(func() { _ = os.Remove(f.hooksDir + "/pre-receive") })
+		f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "The server failed.") })
+	})
+	t.Run("the hook cannot be executed", func(t *testing.T) {
+		f, p, c := c0(t)
+		_ = os.Remove(f.hooksDir + "/pre-receive")
+		if err := os.WriteFile(f.hooksDir+"/pre-receive", []byte("nonsense"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "pre-receive hook declined") })
+	})
+}
+
+func TestDamagedObjectsAreRefused(t *testing.T) {
+	f, p, c := seeded(t, "sha1")
+	tree := c.Git(t, "-c", "alias.bad=!printf '100644 .git\\0aaaaaaaaaaaaaaaaaaaa' | git hash-object -w -t tree --literally --stdin", "bad")
+	commit := c.Git(t, "commit-tree", "-m", "Bad", tree)
+	f.unchanged(t, p, func() {
+		c.Refused(t, "push", "origin", commit+":refs/heads/bad")
+	})
+}

@@ -1,0 +1,136 @@
+// Package catalogtest keeps declared objects in memory, for tests of what reads them through a catalog. The cache is the
+// real one, with its real indexes; only nothing is behind it. So an answer costs here what it costs in production, and
+// what is put in is there at once.
+package catalogtest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// World is the declared objects. It is for one goroutine.
+type World struct {
+	t         testing.TB
+	scheme    *runtime.Scheme
+	cache     cache.Cache
+	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
+	clock     time.Time
+}
+
+// New returns a world that holds the objects, each younger than the one before.
+func New(t testing.TB, objects ...client.Object) *World {
+	t.Helper()
+	w := &World{
+		t: t, scheme: runtime.NewScheme(), informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{},
+		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		w.must(add(w.scheme))
+	}
+	var err error
+	w.cache, err = cache.New(&rest.Config{Host: "http://nobody.invalid"}, cache.Options{
+		Scheme: w.scheme, Mapper: mapper(), HTTPClient: http.DefaultClient, NewInformer: w.newInformer,
+	})
+	w.must(err)
+	w.must(catalog.AddIndexes(t.Context(), w.cache))
+
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = w.cache.Start(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-stopped })
+	if !w.cache.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache did not start")
+	}
+	w.Put(objects...)
+	return w
+}
+
+// Catalog returns a catalog of what the world holds at each time.
+func (w *World) Catalog(rules ...catalog.RootGroupRule) *catalog.Catalog {
+	return catalog.New(w.cache, rules...)
+}
+
+// Put adds objects, or takes them in the place of those of the same name. An object without a UID or a creation time
+// gets one: the youngest of all.
+func (w *World) Put(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		w.clock = w.clock.Add(time.Second)
+		if o.GetUID() == "" {
+			o.SetUID(types.UID(w.clock.Format(time.RFC3339)))
+		}
+		if o.GetCreationTimestamp().IsZero() {
+			o.SetCreationTimestamp(metav1.Time{Time: w.clock})
+		}
+		w.must(w.indexer(o).Add(o))
+	}
+}
+
+// Remove takes an object out.
+func (w *World) Remove(o client.Object) {
+	w.t.Helper()
+	w.must(w.indexer(o).Delete(o))
+}
+
+func (w *World) indexer(o client.Object) toolscache.Indexer {
+	w.t.Helper()
+	_, err := w.cache.GetInformer(w.t.Context(), o)
+	w.must(err)
+	gvk, err := apiutil.GVKForObject(o, w.scheme)
+	w.must(err)
+	return w.informers[gvk].GetIndexer()
+}
+
+func (w *World) newInformer(_ toolscache.ListerWatcher, o runtime.Object, _ time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	gvk, err := apiutil.GVKForObject(o, w.scheme)
+	w.must(err)
+	w.informers[gvk] = still{toolscache.NewSharedIndexInformer(nil, o, 0, by)}
+	return w.informers[gvk]
+}
+
+func (w *World) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// still is an informer that lists and watches nothing: its indexer is filled by hand.
+type still struct{ toolscache.SharedIndexInformer }
+
+func (still) HasSynced() bool { return true }
+
+func (still) Run(stop <-chan struct{}) { <-stop }
+
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	add := func(version schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			m.Add(version.WithKind(kind), scope)
+		}
+	}
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "AccessToken", "RepositoryStorage", "User")
+	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "DeployKey", "Group", "Membership", "Project", "ProtectedBranch")
+	return m
+}

@@ -1,0 +1,267 @@
+// Package forge is what the suites of Forgeplane's controllers stand on: a real API server with the kinds installed, the
+// controllers wired as in production, builders for objects of every kind, and verbs that expect something of them.
+//
+// A suite starts one Cluster and makes a Forge for each spec:
+//
+//	var cluster *forge.Cluster
+//	var f *forge.Forge
+//
+//	var _ = BeforeSuite(func() { cluster = forge.StartCluster() })
+//	var _ = BeforeEach(func() { f = forge.New(cluster, forge.Options{}) })
+//
+//	It("shows its full path", func() {
+//		acme := forge.Group("acme").In(f.Namespace()).Build()
+//		f.Create(acme)
+//		f.ExpectReady(acme)
+//		Expect(acme.Status.FullPath).To(Equal("acme"))
+//	})
+//
+// By itself a Forge reconciles nothing: a verb such as ExpectReady calls the controller of the object's kind, once. A
+// second call follows that must not write anything, so every such verb is a check that an unchanged object is left alone.
+// After Run the controllers work as they do in production, and the same verbs wait for what the watches bring about.
+//
+// Whatever way it comes about, every status that a controller writes is held against the rules of kstatus, every request
+// is made with the permissions of config/rbac only, and no reconcile may panic; else the spec or the suite fails.
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+)
+
+// PlatformNamespace is the namespace of the platform: Secrets of access tokens and the counters of ids.
+const PlatformNamespace = "forgeplane-system"
+
+// serviceAccount is who the controllers are.
+const serviceAccount = "system:serviceaccount:" + PlatformNamespace + ":forgeplane"
+
+const (
+	startTimeout = 2 * time.Minute
+	// callTimeout bounds what a single verb does.
+	callTimeout = 30 * time.Second
+)
+
+// Cluster is a control plane that the specs of one suite share, with a cache of all objects of Forgeplane.
+//
+// It runs kube-controller-manager's garbage collector and namespace controller: what goes with its owner, and with its
+// namespace, is part of what controllers are tested for.
+type Cluster struct {
+	plane  *controlplane.ControlPlane
+	scheme *runtime.Scheme
+	// manager belongs to the reconciles that verbs call: it runs a cache and no controllers.
+	manager ctrl.Manager
+	writes  *Writes
+	// admin writes, and returns when the cache shows it; live reads past the cache.
+	admin, live client.Client
+	statuses    *statusWatch
+}
+
+// StartCluster starts a control plane, to be called in BeforeSuite. It ends with the suite.
+func StartCluster() *Cluster {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	ctrl.SetLogger(ctrlLogger())
+
+	c := &Cluster{scheme: runtime.NewScheme(), writes: &Writes{}, statuses: &statusWatch{}}
+	Expect(clientgoscheme.AddToScheme(c.scheme)).To(Succeed())
+	Expect(v1alpha1.AddToScheme(c.scheme)).To(Succeed())
+	var err error
+	c.plane, err = controlplane.Start(ctx, controlplane.Options{
+		Directory: GinkgoT().TempDir(), Ephemeral: true, Prepare: c.install,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(c.plane.Stop)
+	DeferCleanup(expectNoPanics)
+
+	c.live, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme})
+	Expect(err).NotTo(HaveOccurred())
+	c.manager = c.newManager(ctx, c.writes)
+	c.admin, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme, Cache: &client.CacheOptions{
+		Reader: c.manager.GetCache(), EnableReadYourWritesConsistency: ptr.To(true),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+	for _, kind := range kinds() {
+		informer, err := c.manager.GetCache().GetInformer(ctx, kind)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = informer.AddEventHandler(c.statuses)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	c.start(c.manager)
+	Expect(c.manager.GetCache().WaitForCacheSync(ctx)).To(BeTrue())
+	return c
+}
+
+// ClientOf returns a client that acts as a user, with no more permissions than RBAC gives him. It reads past every cache.
+func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
+	GinkgoHelper()
+	identity, err := c.plane.Identity(user, groups...)
+	Expect(err).NotTo(HaveOccurred())
+	as, err := client.New(identity, client.Options{Scheme: c.scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return as
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig file.
+func (c *Cluster) Kubeconfig() string { return c.plane.Kubeconfig() }
+
+// newManager returns a manager that acts as the controllers do in production, its writes counted.
+func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
+	GinkgoHelper()
+	identity, err := c.plane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+PlatformNamespace)
+	Expect(err).NotTo(HaveOccurred())
+	identity.Wrap(w.wrap)
+	mgr, err := ctrl.NewManager(identity, ctrl.Options{
+		Scheme:  c.scheme,
+		Metrics: server.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}: {Namespaces: map[string]cache.Config{PlatformNamespace: {}}},
+			},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		// Several managers follow each other in one process.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(catalog.AddIndexes(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	return mgr
+}
+
+// start runs mgr until the function that it returns is called, or the spec or suite in which it was called ends.
+func (c *Cluster) start(mgr ctrl.Manager) (stop func()) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		GinkgoHelper()
+		cancel()
+		Eventually(ended).WithTimeout(callTimeout).Should(Receive(Succeed()))
+	})
+	DeferCleanup(stop)
+	return stop
+}
+
+// install puts the kinds and the permissions of the controllers into a new control plane.
+func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error {
+	root, err := repositoryRoot()
+	if err != nil {
+		return err
+	}
+	_, err = envtest.InstallCRDs(administrator, envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true, PollInterval: 10 * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	admin, err := client.New(administrator, client.Options{Scheme: c.scheme})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"namespace", "service_account", "role", "role_binding", "tenant_roles"} {
+		if err := createAll(ctx, admin, filepath.Join(root, "config", "rbac", name+".yaml")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func createAll(ctx context.Context, c client.Client, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		var obj unstructured.Unstructured
+		if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		if len(obj.Object) == 0 {
+			continue
+		}
+		if err := c.Create(ctx, &obj); err != nil {
+			return fmt.Errorf("creating what is in %s: %w", path, err)
+		}
+	}
+}
+
+// repositoryRoot is the nearest directory above the working directory that holds config/crd.
+func repositoryRoot() (string, error) {
+	directory, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(directory, "config", "crd")); err == nil {
+			return directory, nil
+		}
+		parent := filepath.Dir(directory)
+		if parent == directory {
+			return "", errors.New("the working directory is in no checkout of Forgeplane")
+		}
+		directory = parent
+	}
+}
+
+// kinds returns an empty object of each kind.
+func kinds() []client.Object {
+	return []client.Object{
+		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.RepositoryStorage{}, &v1alpha1.Group{}, &v1alpha1.Project{},
+		&v1alpha1.Membership{}, &v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{},
+	}
+}
+
+// expectNoPanics fails when any controller of this process has recovered from a panic.
+func expectNoPanics() {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_panics_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			Expect(m.GetCounter().GetValue()).To(BeZero(), "panics of the controller %v", labels(m))
+		}
+	}
+}
+
+func labels(m *dto.Metric) (all []string) {
+	for _, l := range m.GetLabel() {
+		all = append(all, l.GetValue())
+	}
+	return all
+}

@@ -1,0 +1,183 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Options are those of an installation.
+type Options struct {
+	// IDs is what ids are allocated from; all there are when empty.
+	IDs ids.Range
+	// RootGroups say which namespaces may hold root groups; every one when empty.
+	RootGroups []catalog.RootGroupRule
+	// AllowFileImport lets importURL name directories of this machine.
+	AllowFileImport bool
+}
+
+// Forge is an installation of Forgeplane for one spec. Two on one cluster are like two replicas.
+type Forge struct {
+	// Catalog answers from a cache that shows every write of this Forge's verbs.
+	Catalog *catalog.Catalog
+	// IDs is the allocator of the controllers that verbs call.
+	IDs *ids.Allocator
+	// Repositories finds the repositories of projects.
+	Repositories *repository.Repositories
+	// Clock is the one of all controllers. It stands still.
+	Clock *clocktesting.FakePassiveClock
+
+	cluster     *Cluster
+	options     Options
+	engine      *git.Engine
+	events      *recorder
+	controllers map[string]registered
+	storages    string
+	running     *Running
+}
+
+// New returns an installation without any object. It ends with the spec, and takes every object of Forgeplane with it.
+func New(c *Cluster, o Options) *Forge {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	engine, err := git.NewEngine(ctx, git.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	cat := catalog.New(c.manager.GetCache(), o.RootGroups...)
+	f := &Forge{
+		Catalog: cat, Repositories: repository.New(engine, cat),
+		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
+		cluster: c, options: o, engine: engine, events: &recorder{}, storages: GinkgoT().TempDir(),
+	}
+	writer := settled{c.manager.GetClient()}
+	f.IDs = ids.New(c.manager.GetCache(), c.manager.GetAPIReader(), writer, PlatformNamespace, o.IDs)
+	f.controllers = parts{
+		client: writer, secrets: c.manager.GetAPIReader(), events: f.events, catalog: cat, ids: f.IDs,
+		repositories: f.Repositories, clock: f.Clock, fileImport: o.AllowFileImport,
+	}.controllers()
+	DeferCleanup(f.clean)
+	DeferCleanup(c.statuses.expectLawful)
+	return f
+}
+
+// clean removes every object of Forgeplane, and what the controllers made besides.
+func (f *Forge) clean() {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	admin := settled{f.cluster.admin}
+	for _, kind := range kinds() {
+		list := f.newList(kind)
+		Expect(f.cluster.live.List(ctx, list)).To(Succeed())
+		Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			obj := o.(client.Object)
+			if len(obj.GetFinalizers()) > 0 {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				if err := admin.Patch(ctx, obj, patch); err != nil {
+					return client.IgnoreNotFound(err)
+				}
+			}
+			return client.IgnoreNotFound(admin.Delete(ctx, obj))
+		})).To(Succeed())
+	}
+	var secrets corev1.SecretList
+	Expect(f.cluster.live.List(ctx, &secrets, client.InNamespace(PlatformNamespace))).To(Succeed())
+	for i := range secrets.Items {
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, &secrets.Items[i]))).To(Succeed())
+	}
+	counters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: PlatformNamespace, Name: ids.ConfigMap}}
+	Expect(client.IgnoreNotFound(f.cluster.live.Delete(ctx, counters))).To(Succeed())
+}
+
+// NewNamespace makes a namespace with the given labels, in the form key=value, and returns its name.
+func (f *Forge) NewNamespace(labels ...string) string {
+	GinkgoHelper()
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-", Labels: map[string]string{}}}
+	for _, l := range labels {
+		key, value, _ := strings.Cut(l, "=")
+		n.Labels[key] = value
+	}
+	f.Create(n)
+	return n.Name
+}
+
+// NewStorage makes a RepositoryStorage on a directory of its own, and expects it to become ready.
+func (f *Forge) NewStorage(name string) *v1alpha1.RepositoryStorage {
+	GinkgoHelper()
+	s := RepositoryStorage(name).At(f.NewDirectory(name)).Build()
+	f.Create(s)
+	f.ExpectReady(s)
+	return s
+}
+
+// Live reads and writes as the administrator, past every cache.
+func (f *Forge) Live() client.Client { return f.cluster.live }
+
+// Events returns the events that the controllers have told so far, each as "Warning AlreadyExists ada: the message".
+// After Run they are in Kubernetes instead.
+func (f *Forge) Events() []string { return f.events.all() }
+
+func (f *Forge) newList(kind client.Object) client.ObjectList {
+	GinkgoHelper()
+	gvk, err := apiutil.GVKForObject(kind, f.cluster.scheme)
+	Expect(err).NotTo(HaveOccurred())
+	gvk.Kind += "List"
+	list, err := f.cluster.scheme.New(gvk)
+	Expect(err).NotTo(HaveOccurred())
+	return list.(client.ObjectList)
+}
+
+func (f *Forge) kind(obj client.Object) string {
+	GinkgoHelper()
+	gvk, err := apiutil.GVKForObject(obj, f.cluster.scheme)
+	Expect(err).NotTo(HaveOccurred())
+	return gvk.Kind
+}
+
+// recorder keeps events instead of sending them.
+type recorder struct {
+	lock   sync.Mutex
+	events []string
+}
+
+// Eventf keeps one event.
+func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	name := regarding.(client.Object).GetName()
+	r.events = append(r.events, fmt.Sprintf("%s %s %s: %s", eventType, reason, name, fmt.Sprintf(note, args...)))
+}
+
+func (r *recorder) all() []string {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return slices.Clone(r.events)
+}
+
+// ctrlLogger logs to where Ginkgo shows it when the spec fails.
+func ctrlLogger() logr.Logger {
+	return zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true), zap.StacktraceLevel(zapcore.PanicLevel))
+}

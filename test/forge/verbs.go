@@ -1,0 +1,131 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// The verbs of this file do what people do, as the administrator of the cluster. They return when the cache shows it,
+// and leave the objects that they are given as the API server has them.
+
+// Create creates the objects.
+func (f *Forge) Create(objs ...client.Object) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	for _, obj := range objs {
+		Expect(settled{f.cluster.admin}.Create(ctx, obj)).To(Succeed(), "creating %s", f.show(obj))
+	}
+}
+
+// Change reads obj anew, calls change, which changes obj, and writes it.
+func (f *Forge) Change(obj client.Object, change func()) {
+	GinkgoHelper()
+	Expect(f.change(obj, change)).To(Succeed(), "changing %s", f.show(obj))
+}
+
+// Replace writes obj over the one that is there, as kubectl replace does: what it does not mention is gone, but for the
+// status.
+func (f *Forge) Replace(obj client.Object) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	obj.SetResourceVersion("")
+	Expect(settled{f.cluster.admin}.Update(ctx, obj)).To(Succeed(), "replacing %s", f.show(obj))
+}
+
+func (f *Forge) change(obj client.Object, change func()) error {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	f.Refresh(obj)
+	change()
+	return settled{f.cluster.admin}.Update(ctx, obj)
+}
+
+// Delete deletes the objects. One that has a finalizer is still there afterwards.
+func (f *Forge) Delete(objs ...client.Object) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	for _, obj := range objs {
+		Expect(settled{f.cluster.admin}.Delete(ctx, obj)).To(Succeed(), "deleting %s", f.show(obj))
+	}
+}
+
+// Refresh reads the objects as they are now.
+func (f *Forge) Refresh(objs ...client.Object) {
+	GinkgoHelper()
+	for _, obj := range objs {
+		Expect(f.refresh(obj)).To(Succeed(), "reading %s", f.show(obj))
+	}
+}
+
+func (f *Forge) refresh(obj client.Object) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	fresh := obj.DeepCopyObject().(client.Object)
+	if err := f.cluster.live.Get(ctx, client.ObjectKeyFromObject(obj), fresh); err != nil {
+		return err
+	}
+	assign(obj, fresh)
+	return nil
+}
+
+// ExpectRefused expects that the API server does not let obj be created, and says each of the words.
+func (f *Forge) ExpectRefused(obj client.Object, words ...string) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	expectInvalid(f.cluster.live.Create(ctx, obj), words)
+}
+
+// ExpectChangeRefused is Change that the API server does not let through; it leaves obj as it was.
+func (f *Forge) ExpectChangeRefused(obj client.Object, change func(), words ...string) {
+	GinkgoHelper()
+	expectInvalid(f.change(obj, change), words)
+	f.Refresh(obj)
+}
+
+func expectInvalid(err error, words []string) {
+	GinkgoHelper()
+	Expect(err).To(Satisfy(apierrors.IsInvalid), "the answer of the API server")
+	for _, w := range words {
+		Expect(err).To(MatchError(ContainSubstring(w)))
+	}
+}
+
+// ExpectGone expects that the objects are not there any more, or go without being touched again.
+func (f *Forge) ExpectGone(objs ...client.Object) {
+	GinkgoHelper()
+	for _, obj := range objs {
+		Eventually(func() error { return f.refresh(obj) }).WithTimeout(callTimeout).WithPolling(polling).
+			Should(Satisfy(apierrors.IsNotFound), "reading %s", f.show(obj))
+		// The cache shows it by now, or is about to.
+		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		defer cancel()
+		Eventually(func() error {
+			return f.cluster.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+		}).WithTimeout(callTimeout).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound), "the cache")
+	}
+}
+
+// ByAge returns the objects so that the one comes first that holds what both claim. Of two that were created within the
+// same second, which comes first is up to chance.
+func ByAge[T client.Object](a, b T) (older, younger T) {
+	if catalog.Older(a, b) {
+		return a, b
+	}
+	return b, a
+}
+
+func (f *Forge) show(obj client.Object) string {
+	return fmt.Sprintf("%s %s", f.kind(obj), client.ObjectKeyFromObject(obj))
+}
