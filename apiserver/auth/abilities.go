@@ -47,26 +47,29 @@ func (a Access) May(what Ability) bool {
 	}
 }
 
-func (a Access) sees() bool {
-	switch {
-	case a.Role >= role.Guest:
+func (a Access) sees() bool { return a.Role >= role.Guest || a.open() }
+
+// open reports whether the caller sees the project without being a member.
+func (a Access) open() bool {
+	switch a.visibility {
+	case v1alpha1.VisibilityPublic:
 		return true
-	case a.visibility == v1alpha1.VisibilityPublic:
-		return true
+	case v1alpha1.VisibilityInternal:
+		return a.signedIn
 	default:
-		return a.visibility == v1alpha1.VisibilityInternal && a.signedIn
+		return false
 	}
 }
 
+// readsCode lets a guest read what everybody may who sees the project, and no more.
 func (a Access) readsCode() bool {
-	switch {
-	case a.code == v1alpha1.FeatureDisabled:
-		return false
-	case a.Role >= role.Reporter:
-		return true
+	switch a.code {
+	case v1alpha1.FeatureEnabled:
+		return a.Role >= role.Reporter || a.open()
+	case v1alpha1.FeaturePrivate:
+		return a.Role >= role.Reporter
 	default:
-		// A guest reads what everybody may, and no more.
-		return a.sees() && a.code != v1alpha1.FeaturePrivate && a.visibility != v1alpha1.VisibilityPrivate
+		return false
 	}
 }
 

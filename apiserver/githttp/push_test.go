@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestProtectedBranches(t *testing.T) {
 		{"create what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/2"}, []string{
 			`Branch "release/2" is protected by "release/*" (team/rule): no one may push to it. You have the Maintainer role.`}},
 		{"update what a wildcard matches", "maintainer", []string{forward + ":refs/heads/release/1"}, []string{"no one may push to it"}},
-		{"a deletion beside", "origin", []string{forward + ":topic", ":release/1"}, []string{"so Git cannot delete it"}},
+		{"a deletion beside", "origin", []string{forward + ":refs/heads/topic", ":release/1"}, []string{"so Git cannot delete it"}},
 	} {
 		t.Run(x.about, func(t *testing.T) {
 			f.unchanged(t, p, func() {
@@ -165,15 +166,15 @@ func TestRefNames(t *testing.T) {
 		"refs/keep-around/x":                     "is kept by the server",
 		git.InternalRefs + "x":                   "deny updating a hidden ref",
 		"refs/x":                                 "is kept by the server",
-		"refs/heads/../x":                        "funny refname",
-		"refs/heads/a..b":                        "funny refname",
-		"refs/heads/a\x01b":                      "funny refname",
-		"refs/heads/a b":                         "funny refname",
-		"refs/heads/.a":                          "funny refname",
-		"refs/heads/a.lock":                      "funny refname",
-		"HEAD":                                   "funny refname",
-		"../../x":                                "funny refname",
-		"main":                                   "funny refname",
+		"refs/heads/../x":                        `it contains ".."`,
+		"refs/heads/a..b":                        `it contains ".."`,
+		"refs/heads/a\x01b":                      "it contains a control character",
+		"refs/heads/a b":                         `it contains ' '`,
+		"refs/heads/.a":                          `a part of it begins with "."`,
+		"refs/heads/a.lock":                      `a part of it ends with ".lock"`,
+		"HEAD":                                   `it has no "/"`,
+		"../../x":                                `it contains ".."`,
+		"main":                                   `it has no "/"`,
 	} {
 		f.unchanged(t, p, func() {
 			if got := f.push(t, p, id, name); !strings.Contains(got, want) {
@@ -190,6 +191,13 @@ func TestRefNames(t *testing.T) {
 	if refs(t, p) == before {
 		t.Error("nothing was pushed")
 	}
+	// A deletion is no way around.
+	f.unchanged(t, p, func() {
+		line := id + " " + strings.Repeat("0", 40) + " refs/heads/x/../main\x00report-status side-band-64k"
+		_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
+			fmt.Sprintf("%04x%s0000", len(line)+4, line))
+		contains(t, demultiplex(t, text), "funny refname")
+	})
 	// A name that has got in by other ways can be removed.
 	bad := "refs/heads/\xff"
 	if err := os.WriteFile(filepath.Join(p.repository.Dir(), bad), []byte(id+"\n"), 0o644); err != nil {
@@ -222,7 +230,24 @@ func (f *forge) push(t *testing.T, p *project, id, name string) string {
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("%q: got %d %q", name, answer.StatusCode, text)
 	}
-	return text
+	return demultiplex(t, text)
+}
+
+// demultiplex returns what an answer says in all its side bands, without the packets around it.
+func demultiplex(t *testing.T, answer string) string {
+	t.Helper()
+	var all strings.Builder
+	for len(answer) >= 4 {
+		size, err := strconv.ParseUint(answer[:4], 16, 16)
+		if err != nil || int(size) > len(answer) {
+			t.Fatalf("malformed answer %q", answer)
+		}
+		if size = max(size, 4); size > 4 {
+			all.WriteString(answer[5:size])
+		}
+		answer = answer[size:]
+	}
+	return all.String()
 }
 
 // emptyPack is a pack without objects, and its SHA-1.
@@ -274,7 +299,7 @@ func TestTooManyRefs(t *testing.T) {
 	body.WriteString("0000" + emptyPack)
 	f.unchanged(t, p, func() {
 		_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}}, body.String())
-		contains(t, text, "a push may change at most 10000 refs. Nothing was changed.")
+		contains(t, demultiplex(t, text), "a push may change at most 10000 refs. Nothing was changed.")
 	})
 }
 

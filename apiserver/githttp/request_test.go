@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 		{"POST", "/g%00/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
 		{"POST", "/g%0a/p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
 		{"POST", "/g/%ff.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
-		{"POST", "//p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
+		{"POST", "/g//p.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
 		{"POST", "/.git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
 		{"POST", "/" + strings.Repeat("a", 256) + ".git/git-upload-pack", [3]string{fetch}, request{service: git.UploadPack}, 0},
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,11 +93,19 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
 	}
-	if err := f.prepare(ctx, obj); err != nil {
-		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
-	}
 	before := obj.DeepCopyObject().(T)
+	if err := f.prepare(ctx, obj); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return f.finish(ctx, before, before.DeepCopyObject().(T), 0, err)
+	}
+	before = obj.DeepCopyObject().(T)
 	after, err := f.run(ctx, obj, steps)
+	return f.finish(ctx, before, obj, after, err)
+}
+
+// finish says in the conditions how the steps ended, writes what changed in the status, and tells what is news.
+func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duration, err error) (reconcile.Result, error) {
 	f.conclude(obj, err)
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
@@ -151,7 +160,7 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	identified, err := f.identify(ctx, obj)
 	if err != nil {
-		return fmt.Errorf("allocating an id for %s: %w", client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("allocating an id: %w", err)
 	}
 	if !changed && !owned && !identified {
 		return nil
@@ -174,7 +183,7 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 		return false, nil
 	}
 	if err := controllerutil.SetOwnerReference(owner, obj, f.client.Scheme()); err != nil {
-		return false, fmt.Errorf("owning %s: %w", client.ObjectKeyFromObject(obj), err)
+		return false, fmt.Errorf("owning %s: %w", name(obj), err)
 	}
 	return true, nil
 }
@@ -212,10 +221,15 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 	}
 	if holder != nil {
 		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by the older %s; omit spec.id to get a free one",
-			*spec, client.ObjectKeyFromObject(holder))
+			*spec, name(holder))
 	}
 	*status = *spec
 	return nil
+}
+
+// name is how people name an object: the namespace, if it has one, and the name.
+func name(obj client.Object) string {
+	return strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
 }
 
 // delete runs the finalizer, and lets the object go when it is done.
@@ -272,13 +286,13 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 	patch := client.MergeFrom(before)
 	data, err := patch.Data(obj)
 	if err != nil {
-		return fmt.Errorf("comparing the status of %s: %w", client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("comparing the status of %s: %w", name(obj), err)
 	}
 	if string(data) == "{}" {
 		return nil
 	}
 	if err := f.client.Status().Patch(ctx, obj, patch); err != nil {
-		return fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
 	return nil
 }

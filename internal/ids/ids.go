@@ -169,10 +169,11 @@ func (a *Allocator) reserve(ctx context.Context, kind string, size int64) (block
 			counters.Data = map[string]string{}
 		}
 		counters.Data[kind] = strconv.FormatInt(b.end, 10)
+		// They are read past the cache, so nobody waits for a cache to show them: it would need to hold all ConfigMaps.
 		if counters.ResourceVersion == "" {
-			return a.writer.Create(ctx, &counters)
+			return a.writer.Create(ctx, &counters, client.DisableReadYourWritesConsistency)
 		}
-		return a.writer.Update(ctx, &counters)
+		return a.writer.Update(ctx, &counters, client.DisableReadYourWritesConsistency)
 	})
 	if err != nil {
 		return block{}, fmt.Errorf("reserving ids: %w", err)

@@ -32,11 +32,15 @@ func FindBinaries() (Binaries, error) {
 	}
 	var b Binaries
 	var missing []string
-	for name, path := range map[string]*string{
-		"etcd": &b.Etcd, "kube-apiserver": &b.APIServer, "kube-controller-manager": &b.ControllerManager, "kubectl": &b.Kubectl,
+	for _, program := range []struct {
+		name string
+		path *string
+	}{
+		{"etcd", &b.Etcd}, {"kube-apiserver", &b.APIServer},
+		{"kube-controller-manager", &b.ControllerManager}, {"kubectl", &b.Kubectl},
 	} {
-		if *path = find(name, directories); *path == "" {
-			missing = append(missing, name)
+		if *program.path = find(program.name, directories); *program.path == "" {
+			missing = append(missing, program.name)
 		}
 	}
 	if len(missing) > 0 {

@@ -177,7 +177,7 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// ctrlLogger logs to where Ginkgo shows it when the spec fails.
+// ctrlLogger logs what goes wrong to where Ginkgo shows it when the spec fails.
 func ctrlLogger() logr.Logger {
-	return zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true), zap.StacktraceLevel(zapcore.PanicLevel))
+	return zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true), zap.Level(zapcore.WarnLevel), zap.StacktraceLevel(zapcore.PanicLevel))
 }

@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -71,11 +72,11 @@ func (f *Forge) Refresh(objs ...client.Object) {
 func (f *Forge) refresh(obj client.Object) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	fresh := obj.DeepCopyObject().(client.Object)
-	if err := f.cluster.live.Get(ctx, client.ObjectKeyFromObject(obj), fresh); err != nil {
+	fresh := reflect.New(reflect.TypeOf(obj).Elem())
+	if err := f.cluster.live.Get(ctx, client.ObjectKeyFromObject(obj), fresh.Interface().(client.Object)); err != nil {
 		return err
 	}
-	assign(obj, fresh)
+	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
 	return nil
 }
 
@@ -108,6 +109,9 @@ func (f *Forge) ExpectGone(objs ...client.Object) {
 	for _, obj := range objs {
 		Eventually(func() error { return f.refresh(obj) }).WithTimeout(callTimeout).WithPolling(polling).
 			Should(Satisfy(apierrors.IsNotFound), "reading %s", f.show(obj))
+		if !cached(obj) {
+			continue
+		}
 		// The cache shows it by now, or is about to.
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()

@@ -79,7 +79,7 @@ func (w *World) Put(objects ...client.Object) {
 		if o.GetUID() == "" {
 			o.SetUID(types.UID(w.clock.Format(time.RFC3339)))
 		}
-		if o.GetCreationTimestamp().IsZero() {
+		if created := o.GetCreationTimestamp(); created.IsZero() {
 			o.SetCreationTimestamp(metav1.Time{Time: w.clock})
 		}
 		w.must(w.indexer(o).Add(o))
@@ -121,6 +121,8 @@ type still struct{ toolscache.SharedIndexInformer }
 func (still) HasSynced() bool { return true }
 
 func (still) Run(stop <-chan struct{}) { <-stop }
+
+func (still) RunWithContext(ctx context.Context) { <-ctx.Done() }
 
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)

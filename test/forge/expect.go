@@ -1,0 +1,111 @@
+package forge
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+const (
+	// waitTimeout is how long a verb waits after Run for what it expects.
+	waitTimeout = 20 * time.Second
+	polling     = 10 * time.Millisecond
+)
+
+// Reconcile calls the controller of obj's kind once, and once more to see that it writes nothing when nothing has changed.
+// It returns what the first call did, and leaves obj as it is afterwards. It is for as long as the controllers do not run.
+func (f *Forge) Reconcile(obj frame.Object) (reconcile.Result, error) {
+	GinkgoHelper()
+	result, err := f.ReconcileOnce(obj)
+	if obj.GetUID() == "" {
+		return result, err
+	}
+	written, told, files := f.cluster.writes.count(), len(f.Events()), f.tree()
+	before := obj.GetResourceVersion()
+	_, _ = f.ReconcileOnce(obj)
+	Expect(f.cluster.writes.since(written)).To(BeEmpty(), "what a second reconcile of %s wrote", f.show(obj))
+	Expect(f.Events()[told:]).To(BeEmpty(), "the events of a second reconcile of %s", f.show(obj))
+	Expect(f.tree()).To(Equal(files), "the storages after a second reconcile of %s", f.show(obj))
+	Expect(obj.GetResourceVersion()).To(Equal(before), "the version of %s after a second reconcile", f.show(obj))
+	return result, err
+}
+
+// ReconcileOnce is Reconcile without the second call, for work that is under way. Of an object that is gone afterwards it
+// leaves nothing, not even a name.
+func (f *Forge) ReconcileOnce(obj frame.Object) (reconcile.Result, error) {
+	GinkgoHelper()
+	Expect(f.running).To(BeNil(), "the controllers run: nothing is to come between them")
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	result, err := f.controllers[f.kind(obj)].reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	if gone := f.refresh(obj); apierrors.IsNotFound(gone) {
+		obj.SetUID("")
+		return result, err
+	} else {
+		Expect(gone).NotTo(HaveOccurred())
+	}
+	Expect(checkStatus(obj)).To(Succeed(), "the status of %s", f.show(obj))
+	return result, err
+}
+
+// ExpectReady expects that each object is ready.
+func (f *Forge) ExpectReady(objs ...frame.Object) {
+	GinkgoHelper()
+	for _, obj := range objs {
+		f.expect(obj, state{kind: ready})
+	}
+}
+
+// ExpectStalled expects that an object is not ready for a reason that only a change can take away, and says each of the words.
+func (f *Forge) ExpectStalled(obj frame.Object, reason string, words ...string) {
+	GinkgoHelper()
+	f.expect(obj, state{stalled, reason, words})
+}
+
+// ExpectWaiting expects that an object is not ready for a reason that something watched or timed will take away, and says
+// each of the words.
+func (f *Forge) ExpectWaiting(obj frame.Object, reason string, words ...string) {
+	GinkgoHelper()
+	f.expect(obj, state{waiting, reason, words})
+}
+
+// ExpectFailing is ExpectWaiting for what is tried again with a growing delay.
+func (f *Forge) ExpectFailing(obj frame.Object, reason string, words ...string) {
+	GinkgoHelper()
+	f.expect(obj, state{failing, reason, words})
+}
+
+// expect reconciles obj and looks at its state, or waits for the state where the controllers run.
+func (f *Forge) expect(obj frame.Object, want state) {
+	GinkgoHelper()
+	if f.running != nil {
+		Eventually(func() error {
+			if err := f.refresh(obj); err != nil {
+				return err
+			}
+			return want.of(obj)
+		}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), f.show(obj))
+		return
+	}
+	_, err := f.Reconcile(obj)
+	if want.kind == failing {
+		Expect(err).To(HaveOccurred(), "without an error there is no retry of %s", f.show(obj))
+	} else {
+		Expect(err).NotTo(HaveOccurred(), "reconciling %s", f.show(obj))
+	}
+	Expect(obj.GetUID()).NotTo(BeEmpty(), "%s is gone", f.show(obj))
+	Expect(want.of(obj)).To(Succeed(), f.show(obj))
+}
+
+// Eventually waits until obj, read anew each time, matches.
+func (f *Forge) Eventually(obj client.Object) AsyncAssertion {
+	GinkgoHelper()
+	return Eventually(func() (client.Object, error) { return obj, f.refresh(obj) }).WithTimeout(waitTimeout).WithPolling(polling)
+}

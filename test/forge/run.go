@@ -1,0 +1,170 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Running is a process of Forgeplane that runs the controllers of all kinds, with a cache of its own.
+type Running struct {
+	// Writes are the requests of this process that change something.
+	Writes Writes
+
+	forge  *Forge
+	stop   func()
+	queues queues
+}
+
+// Run starts the controllers, which end with the spec or with Stop. Until then verbs do not reconcile, but wait.
+func (f *Forge) Run() *Running {
+	GinkgoHelper()
+	Expect(f.running).To(BeNil(), "the controllers run already")
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	r := &Running{forge: f, queues: queues{all: map[string]*queue{}}}
+	mgr := f.cluster.newManager(ctx, &r.Writes)
+	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
+	Expect(parts{
+		client: mgr.GetClient(), secrets: mgr.GetAPIReader(), events: mgr.GetEventRecorder("forgeplane"), catalog: cat,
+		ids:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
+		repositories: repository.New(f.engine, cat), clock: f.Clock, fileImport: f.options.AllowFileImport,
+	}.addTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
+	r.stop = f.cluster.start(mgr)
+	f.running = r
+	return r
+}
+
+// Stop ends the process in an orderly way.
+func (r *Running) Stop() {
+	GinkgoHelper()
+	r.stop()
+	r.forge.running = nil
+}
+
+// ExpectIdle expects that every object that there is has been reconciled, and nothing is left to do.
+func (r *Running) ExpectIdle() {
+	GinkgoHelper()
+	f := r.forge
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
+	defer cancel()
+	Eventually(func() error {
+		var problems []error
+		for _, kind := range kinds() {
+			list := f.newList(kind)
+			if err := f.cluster.live.List(ctx, list); err != nil {
+				return err
+			}
+			_ = meta.EachListItem(list, func(o runtime.Object) error {
+				obj := o.(client.Object)
+				if !r.queues.did(f.kind(obj), client.ObjectKeyFromObject(obj)) {
+					problems = append(problems, fmt.Errorf("%s was not reconciled", f.show(obj)))
+				}
+				return nil
+			})
+		}
+		return errors.Join(append(problems, r.queues.busy())...)
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+}
+
+// ExpectRestartWritesNothing starts the controllers, again if they run, and expects that they leave every object and every
+// repository as it is.
+func (f *Forge) ExpectRestartWritesNothing() {
+	GinkgoHelper()
+	if f.running != nil {
+		f.running.ExpectIdle()
+		f.running.Stop()
+	}
+	files := f.tree()
+	r := f.Run()
+	r.ExpectIdle()
+	Expect(r.Writes.All()).To(BeEmpty(), "what the controllers wrote after a restart")
+	Expect(f.tree()).To(Equal(files), "the storages after a restart")
+}
+
+// queues are those of the controllers, by the lower-case name of their kind.
+type queues struct {
+	lock sync.Mutex
+	all  map[string]*queue
+}
+
+// queue is the one that a controller works on by default, and remembers what was done.
+type queue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	lock   sync.Mutex
+	active int
+	done   map[client.ObjectKey]bool
+}
+
+func (q *queues) add(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.all[name] = &queue{
+		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
+		done:          map[client.ObjectKey]bool{},
+	}
+	return q.all[name]
+}
+
+func (q *queues) did(kind string, key client.ObjectKey) bool {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	one := q.all[strings.ToLower(kind)]
+	if one == nil {
+		return false
+	}
+	one.lock.Lock()
+	defer one.lock.Unlock()
+	return one.done[key]
+}
+
+// busy returns what is still to be done, if anything.
+func (q *queues) busy() error {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	for name, one := range q.all {
+		one.lock.Lock()
+		active := one.active
+		one.lock.Unlock()
+		if n := one.Len() + active; n > 0 {
+			return fmt.Errorf("%d objects are still in the queue %s", n, name)
+		}
+	}
+	return nil
+}
+
+// GetWithPriority counts what is being worked on.
+func (q *queue) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
+	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	if !shutdown {
+		q.lock.Lock()
+		defer q.lock.Unlock()
+		q.active++
+	}
+	return item, priority, shutdown
+}
+
+// Done remembers what was worked on.
+func (q *queue) Done(item reconcile.Request) {
+	q.PriorityQueue.Done(item)
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	q.active--
+	q.done[item.NamespacedName] = true
+}
