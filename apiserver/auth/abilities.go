@@ -1,27 +1,90 @@
 package auth
 
 import (
-	"context"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Ability is something that can be done with a project.
-type Ability int
-
-// The abilities.
+// The abilities that endpoints and the Git server ask for.
 const (
-	// ReadProject is to know that the project exists, and to see what is public of it.
-	ReadProject Ability = iota
+	// ReadProject is to know that a project exists, and to see what is public of it.
+	ReadProject endpoint.Ability = "read_project"
 	// ReadCode is to clone, fetch and read the repository.
-	ReadCode
+	ReadCode endpoint.Ability = "read_code"
 	// PushCode is to push, as far as protections allow.
-	PushCode
+	PushCode endpoint.Ability = "push_code"
+	// AdminProject is to change the settings of a project.
+	AdminProject endpoint.Ability = "admin_project"
+	// OwnProject is to delete, archive or move a project.
+	OwnProject endpoint.Ability = "own_project"
+	// ReadProtectedBranches is to see the protections of a project.
+	ReadProtectedBranches endpoint.Ability = "read_protected_branches"
+	// WriteProtectedBranches is to make, change and remove them.
+	WriteProtectedBranches endpoint.Ability = "write_protected_branches"
+	// ReadDeployKeys and WriteDeployKeys are about the deploy keys of a project.
+	ReadDeployKeys  endpoint.Ability = "read_deploy_keys"
+	WriteDeployKeys endpoint.Ability = "write_deploy_keys"
+	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
+	ReadProjectMembers  endpoint.Ability = "read_project_members"
+	WriteProjectMembers endpoint.Ability = "write_project_members"
+	// ReadGroup is to know that a group exists.
+	ReadGroup endpoint.Ability = "read_group"
+	// AdminGroup is to change the settings of a group, and to delete it.
+	AdminGroup endpoint.Ability = "admin_group"
+	// CreateProjects is to make projects in a group.
+	CreateProjects endpoint.Ability = "create_projects"
+	// CreateSubgroups is to make groups in a group.
+	CreateSubgroups endpoint.Ability = "create_subgroups"
+	// ReadGroupMembers and WriteGroupMembers are about the members of a group.
+	ReadGroupMembers  endpoint.Ability = "read_group_members"
+	WriteGroupMembers endpoint.Ability = "write_group_members"
+	// AdminInstance is what administrators can.
+	AdminInstance endpoint.Ability = "admin_instance"
 )
 
-// Access is what one caller may do with one project.
+// subject is what an ability is about.
+type subject int
+
+const (
+	aboutInstance subject = iota
+	aboutProject
+	aboutGroup
+)
+
+// rule is what an ability takes.
+type rule struct {
+	about subject
+	// role is the least that suffices. With role.None it suffices to see the subject, member or not.
+	role role.Role
+	// code says that the repository is to be readable, too.
+	code bool
+}
+
+// rules maps every ability to what it takes (API behaviour, section 2). An ability about the instance is for its
+// administrators.
+var rules = map[endpoint.Ability]rule{
+	ReadProject:            {about: aboutProject},
+	ReadCode:               {about: aboutProject, code: true},
+	PushCode:               {about: aboutProject, role: role.Developer, code: true},
+	AdminProject:           {about: aboutProject, role: role.Maintainer},
+	OwnProject:             {about: aboutProject, role: role.Owner},
+	ReadProtectedBranches:  {about: aboutProject, code: true},
+	WriteProtectedBranches: {about: aboutProject, role: role.Maintainer},
+	ReadDeployKeys:         {about: aboutProject, role: role.Maintainer},
+	WriteDeployKeys:        {about: aboutProject, role: role.Maintainer},
+	ReadProjectMembers:     {about: aboutProject},
+	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
+	ReadGroup:              {about: aboutGroup},
+	AdminGroup:             {about: aboutGroup, role: role.Owner},
+	CreateProjects:         {about: aboutGroup, role: role.Maintainer},
+	CreateSubgroups:        {about: aboutGroup, role: role.Maintainer},
+	ReadGroupMembers:       {about: aboutGroup},
+	WriteGroupMembers:      {about: aboutGroup, role: role.Owner},
+	AdminInstance:          {about: aboutInstance, role: role.Admin},
+}
+
+// Access is what one caller may do with one project or group.
 type Access struct {
 	// Role is the caller's effective role; Owner for an administrator.
 	Role role.Role
@@ -30,26 +93,23 @@ type Access struct {
 
 	signedIn   bool
 	visibility v1alpha1.Visibility
-	code       v1alpha1.FeatureAccess
+	// code is empty for a group.
+	code v1alpha1.FeatureAccess
 }
 
-// May reports whether the caller has an ability.
-func (a Access) May(what Ability) bool {
-	switch what {
-	case ReadProject:
-		return a.sees()
-	case ReadCode:
-		return a.readsCode()
-	case PushCode:
-		return a.readsCode() && a.Role >= role.Developer
-	default:
-		return false
+// May reports whether the caller has an ability. One that is not in the table nobody has.
+func (a Access) May(what endpoint.Ability) bool {
+	r, ok := rules[what]
+	if !ok || r.about == aboutInstance {
+		return ok && a.Admin
 	}
+	return a.Sees() && a.Role >= r.role && (!r.code || a.readsCode())
 }
 
-func (a Access) sees() bool { return a.Role >= role.Guest || a.open() }
+// Sees reports whether the caller may know of the project or group.
+func (a Access) Sees() bool { return a.Role >= role.Guest || a.open() }
 
-// open reports whether the caller sees the project without being a member.
+// open reports whether the caller sees it without being a member.
 func (a Access) open() bool {
 	switch a.visibility {
 	case v1alpha1.VisibilityPublic:
@@ -71,32 +131,4 @@ func (a Access) readsCode() bool {
 	default:
 		return false
 	}
-}
-
-// Access returns what a caller may do with the project of a scope.
-func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
-	access := Access{
-		signedIn:   !c.Anonymous(),
-		visibility: catalog.Visibility(s.Project.Spec.Visibility, s.Groups),
-		code:       s.Project.Spec.Features.Repository,
-	}
-	if c.Anonymous() {
-		return access, nil
-	}
-	if c.User.Spec.Admin {
-		access.Role, access.Admin = role.Owner, true
-		return access, nil
-	}
-	var err error
-	access.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
-	return access, err
-}
-
-// InGroup reports whether a caller is a member of a group, of it or of one above it.
-func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group) (bool, error) {
-	if c.Anonymous() {
-		return false, nil
-	}
-	r, err := a.catalog.GroupRole(ctx, c.User, g, a.clock.Now())
-	return r > role.None, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -47,7 +48,7 @@ func TestAccess(t *testing.T) {
 			t.Run(fmt.Sprintf("%s project, code %s, %s", tt.visibility, tt.code, c.name), func(t *testing.T) {
 				a := Access{Role: c.role, signedIn: c.signedIn, visibility: tt.visibility, code: tt.code}
 				got := ""
-				for letter, ability := range map[string]Ability{"s": ReadProject, "r": ReadCode, "p": PushCode} {
+				for letter, ability := range map[string]endpoint.Ability{"s": ReadProject, "r": ReadCode, "p": PushCode} {
 					if a.May(ability) != strings.Contains(tt.may[i], letter) {
 						got += letter
 					}
@@ -58,7 +59,7 @@ func TestAccess(t *testing.T) {
 			})
 		}
 	}
-	if (Access{Role: role.Owner}).May(Ability(99)) {
+	if (Access{Role: role.Owner}).May("fly") {
 		t.Error("an ability that nobody defined is granted")
 	}
 }

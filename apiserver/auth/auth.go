@@ -4,6 +4,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/utils/clock"
@@ -14,8 +15,12 @@ import (
 
 // Errors of authentication.
 var (
-	// ErrInvalidToken says that a token is unknown, expired or revoked, without telling which.
-	ErrInvalidToken = errors.New("the token is not known, has expired or was revoked")
+	// ErrInvalidToken says that a token stands for nobody; ErrExpired and ErrRevoked are cases of it.
+	ErrInvalidToken = errors.New("the token is not known")
+	// ErrExpired says that a token has expired.
+	ErrExpired = fmt.Errorf("the token has expired: %w", ErrInvalidToken)
+	// ErrRevoked says that a token was revoked.
+	ErrRevoked = fmt.Errorf("the token was revoked: %w", ErrInvalidToken)
 	// ErrBlocked says that the user behind a good token is blocked.
 	ErrBlocked = errors.New("the account is blocked")
 )
@@ -24,7 +29,9 @@ var (
 type Caller struct {
 	// User is nil for an anonymous caller.
 	User *v1alpha1.User
-	// Scopes limit what the caller's token may be used for.
+	// Token is what the caller has shown; nil for an anonymous one, and for a Kubernetes identity.
+	Token *v1alpha1.AccessToken
+	// Scopes limit what the caller may do.
 	Scopes []v1alpha1.TokenScope
 }
 
@@ -57,9 +64,11 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 	if err != nil {
 		return Caller{}, err
 	}
-	expired := t.Spec.ExpiresAt != nil && !a.clock.Now().Before(t.Spec.ExpiresAt.Time)
-	if t.Spec.Revoked || expired || !t.DeletionTimestamp.IsZero() {
-		return Caller{}, ErrInvalidToken
+	if t.Spec.Revoked || !t.DeletionTimestamp.IsZero() {
+		return Caller{}, ErrRevoked
+	}
+	if t.Spec.ExpiresAt != nil && !a.clock.Now().Before(t.Spec.ExpiresAt.Time) {
+		return Caller{}, ErrExpired
 	}
 	u, err := a.catalog.User(ctx, t.Spec.UserRef)
 	switch {
@@ -67,11 +76,45 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 		return Caller{}, ErrInvalidToken
 	case err != nil:
 		return Caller{}, err
+	}
+	return Caller{User: u, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
+}
+
+// usable says why nobody may act as a user.
+func (a *Authenticator) usable(u *v1alpha1.User) error {
+	switch {
 	case u.Spec.State == v1alpha1.UserBlocked || !u.DeletionTimestamp.IsZero():
-		return Caller{}, ErrBlocked
+		return ErrBlocked
 	case u.Status.ID == 0 || u.Status.ID != u.Spec.ID:
 		// Another user holds the id, which is what the rest of the forge knows him by.
-		return Caller{}, ErrInvalidToken
+		return ErrInvalidToken
+	default:
+		return nil
 	}
-	return Caller{User: u, Scopes: t.Spec.Scopes}, nil
+}
+
+// identityKey is where a door puts the Kubernetes identity that it has authenticated.
+type identityKey struct{}
+
+// WithIdentity returns a context whose requests come from a Kubernetes identity, by the name that kube-apiserver gives it.
+func WithIdentity(ctx context.Context, username string) context.Context {
+	return context.WithValue(ctx, identityKey{}, username)
+}
+
+// IdentityFrom returns the Kubernetes identity that a request comes from.
+func IdentityFrom(ctx context.Context) (username string, ok bool) {
+	username, ok = ctx.Value(identityKey{}).(string)
+	return username, ok
+}
+
+// Kubernetes returns the user whom a Kubernetes identity is declared to act as; an anonymous caller when there is none.
+func (a *Authenticator) Kubernetes(ctx context.Context, username string) (Caller, error) {
+	u, err := a.catalog.UserByKubernetes(ctx, username)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return Caller{}, nil
+	case err != nil:
+		return Caller{}, err
+	}
+	return Caller{User: u}, a.usable(u)
 }

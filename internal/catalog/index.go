@@ -19,6 +19,8 @@ const (
 	IndexUsername = "username"
 	// IndexEmail holds the lower-case addresses of users.
 	IndexEmail = "email"
+	// IndexKubernetes holds the Kubernetes identities of users.
+	IndexKubernetes = "kubernetes"
 	// IndexDigest holds the digests of access tokens.
 	IndexDigest = "digest"
 	// IndexSecret holds the names of the Secrets that access tokens are kept in.
@@ -89,6 +91,12 @@ func indexes() []index {
 		}},
 		{&v1alpha1.User{}, IndexEmail, func(o client.Object) []string {
 			return some(strings.ToLower(o.(*v1alpha1.User).Spec.Email))
+		}},
+		{&v1alpha1.User{}, IndexKubernetes, func(o client.Object) []string {
+			if k := o.(*v1alpha1.User).Spec.Kubernetes; k != nil {
+				return some(k.Username)
+			}
+			return nil
 		}},
 		{&v1alpha1.AccessToken{}, IndexDigest, func(o client.Object) []string {
 			return some(o.(*v1alpha1.AccessToken).Status.Digest)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,6 +12,22 @@ import (
 // UserKeys returns every key under which a reference may name the user.
 func UserKeys(u *v1alpha1.User) []string {
 	return append(idKeys(u.Spec.ID), nameKey("", u.Name), pathKey(u.Spec.Username))
+}
+
+// heldKeys is UserKeys without those by which an older user is meant: what is declared for that one is not for this one.
+func (c *Catalog) heldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
+	keys := []string{nameKey("", u.Name)}
+	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.Spec.ID}} {
+		holder, err := c.User(ctx, ref)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			return nil, err
+		case holder.UID == u.UID:
+			keys = append(keys, Key("", ref))
+		}
+	}
+	return keys, nil
 }
 
 // GroupKeys returns every key under which a reference may name the group: by the path that it has now, and by the one

@@ -16,8 +16,8 @@ import (
 
 // Errors of a group's place in the tree.
 var (
-	// ErrCycle says that a group is its own ancestor.
-	ErrCycle = errors.New("the parents of the group lead back to it")
+	// ErrCycle says that a group is its own ancestor, or too deep to tell.
+	ErrCycle = fmt.Errorf("the parents of the group lead back to it, or it is more than %d levels deep", maxDepth)
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
 	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
@@ -237,6 +237,11 @@ func (c *Catalog) ProjectByPath(ctx context.Context, fullPath string) (*v1alpha1
 		return p, nil
 	}
 	return nil, ErrNotFound
+}
+
+// GroupByPath returns the group that holds a full path, or ErrNotFound.
+func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.Group, error) {
+	return c.anyGroup(ctx, "", v1alpha1.Reference{Path: fullPath})
 }
 
 // Group returns the group that a reference in an object of this namespace names, if it is of the same namespace.

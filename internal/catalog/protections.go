@@ -45,6 +45,12 @@ func (s Scope) keys() []string {
 	return place{group: s.Groups[0], path: s.Path()}.keys()
 }
 
+// owns reports whether a deploy key is one of the project; below a group each project has its own.
+func (s Scope) owns(k *v1alpha1.DeployKey) bool {
+	return s.Project == nil ||
+		k.Namespace == s.Project.Namespace && slices.Contains(s.keys(), Key(k.Namespace, k.Spec.ProjectRef))
+}
+
 // ScopeOf returns what a protection is declared for.
 func (c *Catalog) ScopeOf(ctx context.Context, b *v1alpha1.ProtectedBranch) (Scope, error) {
 	if b.Spec.GroupRef != nil {
@@ -212,6 +218,9 @@ func (c *Catalog) ResolveLevel(ctx context.Context, s Scope, namespace string, l
 		r.GroupID, r.Description = g.Spec.ID, Title(g.Spec.Name, g.Spec.Path)
 	case l.DeployKeyRef != nil:
 		k, err := c.DeployKey(ctx, namespace, *l.DeployKeyRef)
+		if err == nil && !s.owns(k) {
+			err = fmt.Errorf("deploy key %s of %s: %w", Show(*l.DeployKeyRef), s.Path(), ErrNotFound)
+		}
 		if err != nil {
 			return r, err
 		}

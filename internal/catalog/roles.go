@@ -63,7 +63,10 @@ func targets(chain []*v1alpha1.Group) []target {
 }
 
 func (c *Catalog) highest(ctx context.Context, u *v1alpha1.User, targets []target, now time.Time) (role.Role, error) {
-	userKeys := UserKeys(u)
+	userKeys, err := c.heldKeys(ctx, u)
+	if err != nil {
+		return role.None, err
+	}
 	highest := role.None
 	for _, t := range targets {
 		m, err := c.membership(ctx, userKeys, t)
@@ -110,10 +113,18 @@ func MemberKeys(user, target []string) []string {
 
 // ProjectMembership returns the membership of a user in a project itself that is in force, or nil.
 func (c *Catalog) ProjectMembership(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project) (*v1alpha1.Membership, error) {
-	return c.membership(ctx, UserKeys(u), target{p.Namespace, c.ProjectKeys(ctx, p)})
+	userKeys, err := c.heldKeys(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	return c.membership(ctx, userKeys, target{p.Namespace, c.ProjectKeys(ctx, p)})
 }
 
 // GroupMembership returns the membership of a user in a group itself that is in force, or nil.
 func (c *Catalog) GroupMembership(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) (*v1alpha1.Membership, error) {
-	return c.membership(ctx, UserKeys(u), target{g.Namespace, c.GroupKeys(ctx, g)})
+	userKeys, err := c.heldKeys(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	return c.membership(ctx, userKeys, target{g.Namespace, c.GroupKeys(ctx, g)})
 }

@@ -61,6 +61,18 @@ func (c *Catalog) UserByEmail(ctx context.Context, email string) (*v1alpha1.User
 	return Oldest(found), nil
 }
 
+// UserByKubernetes returns the user as whom a Kubernetes identity acts.
+func (c *Catalog) UserByKubernetes(ctx context.Context, username string) (*v1alpha1.User, error) {
+	found, err := c.users(ctx, IndexKubernetes, username)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("user of the Kubernetes identity %s: %w", username, ErrNotFound)
+	}
+	return Oldest(found), nil
+}
+
 // Digest is how the value of a token is kept: SHA-256 in lower-case hexadecimal. Values are long and random, so that
 // nothing slower is needed.
 func Digest(value string) string {

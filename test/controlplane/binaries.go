@@ -25,7 +25,12 @@ type Binaries struct {
 func FindBinaries() (Binaries, error) {
 	var directories []string
 	if assets := os.Getenv(assetsVariable); assets != "" {
-		directories = append(directories, assets)
+		// The programs run in another directory than this process.
+		absolute, err := filepath.Abs(assets)
+		if err != nil {
+			return Binaries{}, err
+		}
+		directories = append(directories, absolute)
 	}
 	if root, err := checkout(); err == nil {
 		directories = append(directories, filepath.Join(root, "bin", "k8s"))

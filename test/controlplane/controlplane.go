@@ -72,7 +72,7 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 		}
 	}
 	if c.port == 0 {
-		if c.port, err = freePort(ctx); err != nil {
+		if c.port, err = FreePort(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,9 @@
 package controlplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 
 	"k8s.io/client-go/rest"
@@ -109,14 +107,4 @@ func WriteKubeconfig(path string, config *rest.Config) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
-}
-
-// freePort asks the kernel for a port that nobody listens on.
-func freePort(ctx context.Context) (int, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
 }

@@ -1,0 +1,236 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// Guard admits requests of the REST API: it finds out who calls, which project or group is meant, and whether the one may
+// do with the other what the endpoint needs (API behaviour, section 1.2).
+type Guard struct {
+	auth    *Authenticator
+	catalog *catalog.Catalog
+}
+
+// NewGuard returns a guard.
+func NewGuard(a *Authenticator, cat *catalog.Catalog) *Guard { return &Guard{auth: a, catalog: cat} }
+
+var _ endpoint.Guard = (*Guard)(nil)
+
+// Subject is what a request is about, and what its caller may do with it.
+type Subject struct {
+	Caller Caller
+	// Scope has the project or group that the path names; nothing where it names none.
+	Scope  catalog.Scope
+	Access Access
+}
+
+type subjectKey struct{}
+
+// From returns the subject of the request that ctx belongs to.
+func From(ctx context.Context) Subject {
+	s, _ := ctx.Value(subjectKey{}).(Subject)
+	return s
+}
+
+// Admit identifies the caller, then the subject, then compares them with what the endpoint needs. What the caller may not
+// see is not found; what he may see and not do is forbidden.
+func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
+	ctx := r.Context()
+	caller, err := g.identify(r)
+	if err != nil {
+		return nil, err
+	}
+	if caller.Anonymous() && !e.IsPublic() {
+		return nil, endpoint.Unauthorized("")
+	}
+	if !caller.Anonymous() && !caller.allows(e.RequiredScopes()) {
+		return nil, endpoint.InsufficientScope(e.RequiredScopes())
+	}
+	s := Subject{Caller: caller}
+	if err := g.locate(ctx, &s, rules[e.Ability()].about, path["id"]); err != nil {
+		return nil, err
+	}
+	if e.Ability() != "" && !s.Access.May(e.Ability()) {
+		if caller.Anonymous() {
+			return nil, endpoint.Unauthorized("")
+		}
+		return nil, endpoint.Forbidden("")
+	}
+	return context.WithValue(ctx, subjectKey{}, s), nil
+}
+
+// locate finds the project or group that an id or full path in the request's path names.
+func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string) (err error) {
+	switch about {
+	case aboutProject:
+		s.Scope, err = g.Project(ctx, id)
+	case aboutGroup:
+		s.Scope, err = g.Group(ctx, id)
+	default:
+		s.Access.Admin = !s.Caller.Anonymous() && s.Caller.User.Spec.Admin
+		return nil
+	}
+	name := map[subject]string{aboutProject: "Project", aboutGroup: "Group"}[about]
+	if errors.Is(err, catalog.ErrNotFound) {
+		return endpoint.NotFound(name)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Access, err = g.auth.Access(ctx, s.Caller, s.Scope); err == nil && !s.Access.Sees() {
+		return endpoint.NotFound(name)
+	}
+	return err
+}
+
+// Project returns the scope of the project that an id or full path names. What looks like a number is an id.
+func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
+	var p *v1alpha1.Project
+	var err error
+	if n, numeric := number(id); numeric {
+		p, err = g.catalog.ProjectByID(ctx, n)
+	} else {
+		p, err = g.catalog.ProjectByPath(ctx, id)
+	}
+	if err == nil && !p.DeletionTimestamp.IsZero() {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	return g.catalog.ProjectScope(ctx, p)
+}
+
+// Group returns the scope of the group that an id or full path names.
+func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
+	var group *v1alpha1.Group
+	var err error
+	if n, numeric := number(id); numeric {
+		group, err = g.catalog.GroupByID(ctx, n)
+	} else {
+		group, err = g.catalog.GroupByPath(ctx, id)
+	}
+	if err == nil && !group.DeletionTimestamp.IsZero() {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	chain, err := g.catalog.Ancestors(ctx, group)
+	return catalog.Scope{Groups: chain}, err
+}
+
+func number(id string) (int64, bool) {
+	if id == "" || strings.Trim(id, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		// Digits beyond an int64 are an id all the same, of nothing.
+		return 0, true
+	}
+	return n, true
+}
+
+// identify returns who calls, by the first token that the request carries. One that is not good is never taken for none.
+func (g *Guard) identify(r *http.Request) (Caller, error) {
+	value, bearer := token(r)
+	if value == "" {
+		if identity, ok := IdentityFrom(r.Context()); ok {
+			return g.auth.Kubernetes(r.Context(), identity)
+		}
+		return Caller{}, nil
+	}
+	c, err := g.auth.Token(r.Context(), value)
+	switch {
+	case err == nil:
+		return g.sudo(r, c)
+	case errors.Is(err, ErrBlocked):
+		return Caller{}, endpoint.Forbidden("Your account has been blocked.")
+	case errors.Is(err, ErrRevoked):
+		return Caller{}, endpoint.InvalidToken("Token was revoked. You have to re-authorize from the user.")
+	case errors.Is(err, ErrExpired):
+		return Caller{}, endpoint.InvalidToken("Token is expired. You can either do re-authorization or token refresh.")
+	case errors.Is(err, ErrInvalidToken):
+		return Caller{}, unknown(bearer)
+	default:
+		return Caller{}, err
+	}
+}
+
+// unknown is the answer for a token that nobody knows; it depends on how the token was sent.
+func unknown(bearer bool) error {
+	e := endpoint.Unauthorized("")
+	if bearer {
+		e.Header = http.Header{"WWW-Authenticate": {`Bearer realm="Protected by OAuth 2.0", error="invalid_token"`}}
+	}
+	return e
+}
+
+func token(r *http.Request) (value string, bearer bool) {
+	if v := r.Header.Get("PRIVATE-TOKEN"); v != "" {
+		return v, false
+	}
+	if scheme, v, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(v), true
+	}
+	if !strings.Contains(r.URL.RawQuery, "token") {
+		return "", false
+	}
+	query := r.URL.Query()
+	if v := query.Get("private_token"); v != "" {
+		return v, false
+	}
+	return query.Get("access_token"), true
+}
+
+// sudo lets an administrator act as somebody else.
+func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
+	as := r.Header.Get("Sudo")
+	if as == "" && strings.Contains(r.URL.RawQuery, "sudo") {
+		as = r.URL.Query().Get("sudo")
+	}
+	if as == "" {
+		return c, nil
+	}
+	if !c.User.Spec.Admin {
+		return Caller{}, endpoint.Forbidden("Must be admin to use sudo")
+	}
+	if !c.HasScope(v1alpha1.ScopeSudo) {
+		return Caller{}, endpoint.InsufficientScope([]string{string(v1alpha1.ScopeSudo)})
+	}
+	ref := v1alpha1.Reference{Path: as}
+	if n, numeric := number(as); numeric {
+		ref = v1alpha1.Reference{ID: n}
+	}
+	u, err := g.catalog.User(r.Context(), ref)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Caller{}, endpoint.NotFound("User with ID or username '" + as + "'")
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	c.User = u
+	return c, nil
+}
+
+// allows reports whether the caller may use an endpoint that needs one of the scopes.
+func (c Caller) allows(scopes []string) bool {
+	if c.Token == nil {
+		return true
+	}
+	for _, s := range scopes {
+		if c.HasScope(v1alpha1.TokenScope(s)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+// Package endpoint is the machinery of the REST API: from one table of endpoints come routing, the binding of parameters,
+// validation errors, pagination, headers, error bodies and the OpenAPI document. It knows no resource.
+//
+// A family of endpoints writes handlers of the form func(ctx, *Request) (Response, error), which contain no HTTP, and
+// lists them in a Table. A request type says with struct tags what it takes:
+//
+//	param:"name"      a parameter of the query, form or JSON body; of the path where the path has it in braces
+//	required:""       400 "name is missing" without it
+//	blank:"refuse"    400 "name is empty" when it is sent and blank
+//	values:"a,b"      400 "name does not have a valid value" otherwise
+//	minimum:"1"       the same for numbers below; maximum likewise
+//	default:"x"       the value when it is not sent; it appears in Link headers too
+//	doc:"..."         a sentence for the OpenAPI document
+//
+// A field of type Optional tells a parameter that is absent from one that is null.
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+)
+
+// Ability is what a caller must be able to do; the application that serves the table knows what it means.
+type Ability string
+
+// Table is the endpoints of a family.
+type Table []*Endpoint
+
+// Endpoint is a row of a table: a method, a path, and what happens there.
+type Endpoint struct {
+	method  string
+	path    string
+	summary string
+	ability Ability
+	scopes  []string
+	status  int
+	public  bool
+
+	request  *plan
+	response reflect.Type
+	call     func(ctx context.Context, request any) (any, error)
+}
+
+// Get returns an endpoint that reads; its success is 200. The path has parameters in braces, as in /projects/{id}.
+func Get[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	return newEndpoint(http.MethodGet, path, http.StatusOK, handler)
+}
+
+// Post returns an endpoint that creates; its success is 201.
+func Post[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	return newEndpoint(http.MethodPost, path, http.StatusCreated, handler)
+}
+
+// Put returns an endpoint that changes; its success is 200.
+func Put[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	return newEndpoint(http.MethodPut, path, http.StatusOK, handler)
+}
+
+// Patch returns an endpoint that changes; its success is 200.
+func Patch[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	return newEndpoint(http.MethodPatch, path, http.StatusOK, handler)
+}
+
+// Delete returns an endpoint that removes; its success is 204, without a body.
+func Delete[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	return newEndpoint(http.MethodDelete, path, http.StatusNoContent, handler)
+}
+
+func newEndpoint[Req, Resp any](method, path string, status int, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+	e := &Endpoint{
+		method: method, path: path, status: status,
+		request: compile(reflect.TypeFor[Req](), path), response: reflect.TypeFor[Resp](),
+		call: func(ctx context.Context, request any) (any, error) { return handler(ctx, request.(*Req)) },
+	}
+	e.scopes = []string{"api"}
+	if method == http.MethodGet {
+		e.scopes = []string{"api", "read_api"}
+	}
+	return e
+}
+
+// Doc says in a sentence what the endpoint does.
+func (e *Endpoint) Doc(summary string) *Endpoint {
+	e.summary = summary
+	return e
+}
+
+// Needs names the ability without which a caller is refused.
+func (e *Endpoint) Needs(a Ability) *Endpoint {
+	e.ability = a
+	return e
+}
+
+// Public serves callers that nobody knows, too.
+func (e *Endpoint) Public() *Endpoint {
+	e.public = true
+	return e
+}
+
+// Scopes replaces the scopes of which a token needs one; by default api, and read_api for reading.
+func (e *Endpoint) Scopes(scopes ...string) *Endpoint {
+	e.scopes = scopes
+	return e
+}
+
+// Status replaces the status of success.
+func (e *Endpoint) Status(code int) *Endpoint {
+	e.status = code
+	return e
+}
+
+// Method is the HTTP method.
+func (e *Endpoint) Method() string { return e.method }
+
+// Path is the path with its parameters in braces, as in the interface documents with :id written {id}.
+func (e *Endpoint) Path() string { return e.path }
+
+// Ability is what Needs named.
+func (e *Endpoint) Ability() Ability { return e.ability }
+
+// RequiredScopes are those of which a token needs one.
+func (e *Endpoint) RequiredScopes() []string { return e.scopes }
+
+// IsPublic reports whether anonymous callers are served.
+func (e *Endpoint) IsPublic() bool { return e.public }
+
+// String is the method and path.
+func (e *Endpoint) String() string { return e.method + " " + e.path }
+
+// pathParameters returns the names in braces.
+func pathParameters(path string) []string {
+	var names []string
+	for _, segment := range strings.Split(path, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			name, closed := strings.CutSuffix(name, "}")
+			if !closed {
+				panic(fmt.Sprintf("endpoint: %s: a parameter takes a whole segment", path))
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// None is the request or response of an endpoint that takes or gives nothing.
+type None struct{}

@@ -1,0 +1,293 @@
+package endpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+type grant struct {
+	UserID  endpoint.Optional[int64] `param:"user_id"`
+	Destroy bool                     `param:"_destroy"`
+}
+
+type request struct {
+	endpoint.Paging
+	ID       string                       `param:"id"`
+	Name     string                       `param:"name" required:"" blank:"refuse"`
+	Color    string                       `param:"color" required:""`
+	State    string                       `param:"state" values:"opened,closed" default:"opened"`
+	Priority endpoint.Optional[int]       `param:"priority" minimum:"0"`
+	Since    endpoint.Optional[time.Time] `param:"since"`
+	Force    endpoint.Optional[bool]      `param:"force"`
+	Labels   []string                     `param:"labels" comma:""`
+	IDs      []int64                      `param:"ids"`
+	Grants   []grant                      `param:"grants"`
+	Position struct {
+		Base string `param:"base_sha" required:""`
+		Line int    `param:"line"`
+	} `param:"position"`
+}
+
+func echo(_ context.Context, r *request) (*request, error) { return r, nil }
+
+// open admits everybody.
+type open struct{}
+
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
+	return r.Context(), nil
+}
+
+func serve(t *testing.T, table endpoint.Table, r *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	h := endpoint.NewHandler(endpoint.Options{
+		Guard: open{}, Log: logr.Discard(),
+		BaseURL: func(*http.Request) *url.URL {
+			return &url.URL{Scheme: "https", Host: "forge.example", Path: "/api/v4"}
+		},
+	}, table)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+var echoing = endpoint.Table{
+	endpoint.Post("/projects/{id}/labels", echo),
+	endpoint.Get("/projects/{id}/labels", echo),
+	endpoint.Delete("/projects/{id}/labels", func(context.Context, *request) (endpoint.None, error) { return endpoint.None{}, nil }),
+}
+
+func TestParametersAreTakenFromWhereverTheyAreSent(t *testing.T) {
+	const want = `"Name":"a b","Color":"#fff"`
+	tests := map[string]struct{ method, query, contentType, body string }{
+		"query":              {http.MethodPost, "?name=a+b&color=%23fff", "", ""},
+		"query of a GET":     {http.MethodGet, "?name=a+b&color=%23fff", "", ""},
+		"form":               {http.MethodPost, "", "application/x-www-form-urlencoded", "name=a+b&color=%23fff"},
+		"JSON":               {http.MethodPost, "", "application/json", `{"name":"a b","color":"#fff"}`},
+		"JSON of a GET":      {http.MethodGet, "", "application/json; charset=utf-8", `{"name":"a b","color":"#fff"}`},
+		"both, the body won": {http.MethodPost, "?name=x&color=%23fff", "application/json", `{"name":"a b"}`},
+		"multipart": {http.MethodPost, "", "multipart/form-data; boundary=b",
+			"--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\na b\r\n--b\r\nContent-Disposition: form-data; name=\"color\"\r\n\r\n#fff\r\n--b--\r\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(tt.method, "/projects/a%2Fb/labels"+tt.query, strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", tt.contentType)
+			w := serve(t, echoing, r)
+			if w.Code >= 300 || !strings.Contains(w.Body.String(), want) || !strings.Contains(w.Body.String(), `"ID":"a/b"`) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestValuesAreConverted(t *testing.T) {
+	tests := map[string]string{
+		"priority=3":              `"Priority":{"Set":true,"Null":false,"Value":3}`,
+		"priority=":               `"Priority":{"Set":true,"Null":true,"Value":0}`,
+		"":                        `"Priority":{"Set":false,"Null":false,"Value":0}`,
+		"force=on":                `"Force":{"Set":true,"Null":false,"Value":true}`,
+		"force=F":                 `"Force":{"Set":true,"Null":false,"Value":false}`,
+		"labels[]=a&labels[]=b,c": `"Labels":["a","b,c"]`,
+		"labels=a, b,":            `"Labels":["a","b"]`,
+		"ids[]=1&ids[]=2":         `"IDs":[1,2]`,
+		"grants[][user_id]=1&grants[][_destroy]=1": `"Grants":[{"UserID":{"Set":true,"Null":false,"Value":1},"Destroy":true}]`,
+		"grants[][user_id]=1&grants[][user_id]=2":  `{"UserID":{"Set":true,"Null":false,"Value":2},"Destroy":false}]`,
+		"position[base_sha]=abc&position[line]=7":  `"Position":{"Base":"abc","Line":7}`,
+		"since=2026-01-02T03:04:05%2B01:00":        `"Since":{"Set":true,"Null":false,"Value":"2026-01-02T03:04:05+01:00"}`,
+		"state=closed":                             `"State":"closed"`,
+		"unknown[x][]=1":                           `"State":"opened"`,
+		"page=2&per_page=500":                      `"PerPage":{"Set":true,"Null":false,"Value":500}`,
+	}
+	for query, want := range tests {
+		t.Run(query, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/projects/1/labels?name=n&color=c&"+strings.ReplaceAll(query, " ", "+"), nil)
+			if w := serve(t, echoing, r); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("got %d %s\nwant %s", w.Code, w.Body, want)
+			}
+		})
+	}
+}
+
+func TestWhatIsWrongIsNamedTogether(t *testing.T) {
+	tests := []struct{ contentType, sent, status, want string }{
+		{"", "", "400", `{"error":"name is missing, color is missing"}`},
+		{"", "name=&color=c", "400", `{"error":"name is empty"}`},
+		{"", "name=n&color=c&state=x", "400", `{"error":"state does not have a valid value"}`},
+		{"", "name=n&color=c&priority=x", "400", `{"error":"priority is invalid"}`},
+		{"", "name=n&color=c&priority=-1", "400", `{"error":"priority does not have a valid value"}`},
+		{"", "name=n&color=c&priority=99999999999999999999", "400", `{"error":"priority is invalid"}`},
+		{"", "name=n&color=c&force=maybe", "400", `{"error":"force is invalid"}`},
+		{"", "name=n&color=c&ids=1", "400", `{"error":"ids is invalid"}`},
+		{"", "name=n&color=c&position[line]=1", "400", `{"error":"position[base_sha] is missing"}`},
+		{"", "name=n&color=c&grants[][user_id]=x", "400", `{"error":"grants[0][user_id] is invalid"}`},
+		{"", "name=n&color=c&per_page=0", "400", `{"error":"per_page has a value not allowed"}`},
+		{"", "name=n&color=c&page=x", "400", `{"error":"page is invalid"}`},
+		{"", "name=%00&color=c", "400", `{"error":"name is invalid"}`},
+		{"", "name=%ff&color=c", "400", `{"error":"a parameter is not valid UTF-8"}`},
+		{"", "name=n&color=c&a[b=1", "400", `{"error":"a[b is invalid"}`},
+		{"", "name=n&color=c&name[x]=1", "400", `{"error":"name is invalid"}`},
+		{"application/json", `{"name":`, "400", `{"error":"the body is not valid JSON"}`},
+		{"application/json", `{"name":"n"} {}`, "400", `{"error":"the body is not valid JSON"}`},
+		{"application/json", `[1]`, "400", `{"error":"the body is to be a JSON object"}`},
+		{"application/json", strings.Repeat("[", 1000), "400", `{"error":"the body is not valid JSON"}`},
+		{"application/json", `{"name":{},"color":"c"}`, "400", `{"error":"name is invalid"}`},
+		{"application/json", `{"name":"n","color":"c","ids":null}`, "201", `"IDs":[]`},
+		{"application/json", `{"name":"n","color":"c","priority":null}`, "201", `"Priority":{"Set":true,"Null":true,"Value":0}`},
+		{"application/json", `{"name":"n","color":"c","priority":1.5}`, "400", `{"error":"priority is invalid"}`},
+		{"application/json", `{"name":"` + strings.Repeat("x", 5<<20) + `"}`, "413", `413 Request Entity Too Large`},
+		{"text/plain", `name`, "415", `not supported`},
+		{"multipart/form-data", `x`, "400", `{"error":"the form is malformed"}`},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%.60s", tt.sent), func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(tt.sent))
+			if tt.contentType == "" {
+				r = httptest.NewRequest(http.MethodPost, "/projects/1/labels?"+tt.sent, nil)
+			}
+			r.Header.Set("Content-Type", tt.contentType)
+			w := serve(t, echoing, r)
+			if got := fmt.Sprint(w.Code); got != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+				t.Errorf("got %d %.300s\nwant %s %s", w.Code, w.Body, tt.status, tt.want)
+			}
+		})
+	}
+}
+
+func TestRoutesThatDoNotExist(t *testing.T) {
+	tests := []struct {
+		method, path string
+		status       int
+		body, allow  string
+	}{
+		{http.MethodGet, "/nothing", 404, `{"error":"404 Not Found"}`, ""},
+		{http.MethodPatch, "/projects/1/labels", 405, `{"error":"405 Not Allowed"}`, "GET, HEAD, POST, DELETE"},
+		{http.MethodGet, "/projects/a/b/labels", 404, `{"error":"404 Not Found"}`, ""},
+	}
+	for _, tt := range tests {
+		w := serve(t, echoing, httptest.NewRequest(tt.method, tt.path, nil))
+		if w.Code != tt.status || w.Body.String() != tt.body || w.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %s: got %d %s, Allow %q", tt.method, tt.path, w.Code, w.Body, w.Header().Get("Allow"))
+		}
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	Sort string `param:"sort" default:"asc"`
+}
+
+func lists(rows int) endpoint.Table {
+	return endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {
+		return endpoint.Page(r.Paging, make([]int, rows), func(i int) int { return i }), nil
+	})}
+}
+
+func TestListsSayWhereInThemThePageIs(t *testing.T) {
+	link := func(page, perPage int, rel string) string {
+		return fmt.Sprintf(`<https://forge.example/api/v4/rows?page=%d&per_page=%d&sort=asc>; rel="%s"`, page, perPage, rel)
+	}
+	tests := map[string]struct {
+		rows                                 int
+		query                                string
+		shown                                int
+		page, per, next, prev, total, pages_ string
+		links                                []string
+	}{
+		"first of three":  {45, "", 20, "1", "20", "2", "", "45", "3", []string{link(2, 20, "next"), link(1, 20, "first"), link(3, 20, "last")}},
+		"last of three":   {45, "page=3", 5, "3", "20", "", "2", "45", "3", []string{link(2, 20, "prev"), link(1, 20, "first"), link(3, 20, "last")}},
+		"empty":           {0, "", 0, "1", "20", "", "", "0", "1", []string{link(1, 20, "first"), link(1, 20, "last")}},
+		"beyond the end":  {45, "page=9", 0, "9", "20", "", "", "45", "3", []string{link(1, 20, "first"), link(3, 20, "last")}},
+		"below the first": {45, "page=-3", 20, "1", "20", "2", "", "45", "3", []string{link(2, 20, "next"), link(1, 20, "first"), link(3, 20, "last")}},
+		"too many a page": {250, "per_page=1000", 100, "1", "100", "2", "", "250", "3", []string{link(2, 100, "next"), link(1, 100, "first"), link(3, 100, "last")}},
+		"not counted":     {10001, "", 20, "1", "20", "2", "", "", "", []string{link(2, 20, "next"), link(1, 20, "first")}},
+		"huge page":       {45, "page=9223372036854775807", 0, "2147483648", "20", "", "", "45", "3", []string{link(1, 20, "first"), link(3, 20, "last")}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, lists(tt.rows), httptest.NewRequest(http.MethodGet, "/rows?"+tt.query, nil))
+			var rows []int
+			if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || rows == nil || len(rows) != tt.shown {
+				t.Errorf("got %d rows of %.100s, %v", len(rows), w.Body, err)
+			}
+			for header, want := range map[string]string{
+				"X-Page": tt.page, "X-Per-Page": tt.per, "X-Next-Page": tt.next, "X-Prev-Page": tt.prev,
+				"X-Total": tt.total, "X-Total-Pages": tt.pages_, "Link": strings.Join(tt.links, ", "),
+			} {
+				if got := w.Header().Get(header); got != want {
+					t.Errorf("%s: got %q, want %q", header, got, want)
+				}
+			}
+			if _, ok := w.Header()["X-Next-Page"]; !ok {
+				t.Error("X-Next-Page is not there")
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
+	first := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows", nil))
+	again := httptest.NewRequest(http.MethodGet, "/rows", nil)
+	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
+	if w := serve(t, lists(3), again); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if w := serve(t, lists(4), again); w.Code != http.StatusOK {
+		t.Errorf("another answer: got %d", w.Code)
+	}
+}
+
+func TestFailuresTellTheClientNothing(t *testing.T) {
+	broken := endpoint.Table{
+		endpoint.Get("/error", func(context.Context, *endpoint.None) (endpoint.None, error) {
+			return endpoint.None{}, fmt.Errorf("the password is hunter2")
+		}),
+		endpoint.Get("/panic", func(context.Context, *endpoint.None) (endpoint.None, error) { panic("hunter2") }),
+	}
+	for _, path := range []string{"/error", "/panic"} {
+		w := serve(t, broken, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != 500 || w.Body.String() != `{"message":"500 Internal Server Error"}` {
+			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestTimesAreWrittenInUTCWithMilliseconds(t *testing.T) {
+	at := time.Date(2023, 9, 1, 14, 34, 56, 789654321, time.FixedZone("", 7200))
+	got, err := json.Marshal([]any{endpoint.Time(at), endpoint.Time{}, endpoint.Date(at), endpoint.Date{}})
+	if want := `["2023-09-01T12:34:56.789Z",null,"2023-09-01",null]`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// FuzzBinding sends anything as a query, a form and JSON: the answer is always a success or a 4xx of the right form.
+func FuzzBinding(f *testing.F) {
+	f.Add("name=n&color=c&grants[][user_id]=1&position[base_sha]=x", `{"name":"n","color":[1,{"a":null}]}`)
+	f.Add("a[b][]=1&a[b]=2&a=3&[]=4&a[", `{"name":"n","name":1e999}`)
+	f.Add("page=9999999999&per_page=-1&ids[][x]=1", "\x00\xff")
+	f.Fuzz(func(t *testing.T, form, body string) {
+		for contentType, text := range map[string]string{"application/x-www-form-urlencoded": form, "application/json": body} {
+			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(text))
+			r.URL.RawQuery = form
+			r.Header.Set("Content-Type", contentType)
+			w := serve(t, echoing, r)
+			var answer map[string]any
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+				t.Fatalf("%q %q: %d %q: %v", form, text, w.Code, w.Body, err)
+			}
+			if _, refused := answer["error"]; w.Code >= 500 || w.Code != http.StatusCreated && !refused {
+				t.Fatalf("%q %q: %d %s", form, text, w.Code, w.Body)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package endpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Error is an answer other than success. The body is in one of the forms that clients of the API know; which one depends
+// on where the error arises (API behaviour, section 1.1).
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Body is encoded as JSON; none where it is nil.
+	Body any
+	// Header is added to the answer's.
+	Header http.Header
+}
+
+func (e *Error) Error() string {
+	text, err := json.Marshal(e.Body)
+	if err != nil {
+		return fmt.Sprintf("%d", e.Status)
+	}
+	return fmt.Sprintf("%d %s", e.Status, text)
+}
+
+// message is the form of errors that handlers raise.
+type message struct {
+	Message any `json:"message"`
+}
+
+// problem is the form of errors about parameters and routes.
+type problem struct {
+	Error            string `json:"error"`
+	ErrorDescription string `json:"error_description,omitempty"`
+	Scope            string `json:"scope,omitempty"`
+}
+
+// Message is an error with a text.
+func Message(status int, format string, args ...any) *Error {
+	return &Error{Status: status, Body: message{fmt.Sprintf(format, args...)}}
+}
+
+// NotFound is 404 for a resource, such as "Project"; for an empty name, that of a record within an endpoint.
+func NotFound(resource string) *Error {
+	if resource == "" {
+		return Message(http.StatusNotFound, "404 Not found")
+	}
+	return Message(http.StatusNotFound, "404 %s Not Found", resource)
+}
+
+// Forbidden is 403, with a reason where one is given.
+func Forbidden(reason string) *Error { return reasoned(http.StatusForbidden, "403 Forbidden", reason) }
+
+// Unauthorized is 401, with a reason where one is given.
+func Unauthorized(reason string) *Error {
+	return reasoned(http.StatusUnauthorized, "401 Unauthorized", reason)
+}
+
+// BadRequest is 400, with a reason where one is given.
+func BadRequest(reason string) *Error {
+	return reasoned(http.StatusBadRequest, "400 Bad request", reason)
+}
+
+// Conflict is 409 with a text, or with the standard one.
+func Conflict(text string) *Error {
+	if text == "" {
+		text = "409 Conflict"
+	}
+	return Message(http.StatusConflict, "%s", text)
+}
+
+// NotModified is 304: nothing had to be done.
+func NotModified() *Error { return &Error{Status: http.StatusNotModified} }
+
+func reasoned(status int, text, reason string) *Error {
+	if reason != "" {
+		text += " - " + reason
+	}
+	return Message(status, "%s", text)
+}
+
+// Invalid is 400 for attributes of a model that do not hold: their names and what is wrong with each.
+func Invalid(attributes map[string][]string) *Error {
+	return &Error{Status: http.StatusBadRequest, Body: message{attributes}}
+}
+
+// Unprocessable is 422 with the texts in a list.
+func Unprocessable(texts ...string) *Error {
+	return &Error{Status: http.StatusUnprocessableEntity, Body: message{texts}}
+}
+
+// Parameters is 400 about how parameters were sent, all problems in one text.
+func Parameters(problems ...string) *Error {
+	return &Error{Status: http.StatusBadRequest, Body: problem{Error: strings.Join(problems, ", ")}}
+}
+
+// InvalidToken is 401 for a bearer token that is not accepted.
+func InvalidToken(description string) *Error {
+	return &Error{Status: http.StatusUnauthorized, Body: problem{Error: "invalid_token", ErrorDescription: description}}
+}
+
+// InsufficientScope is 403 for a token that has none of the scopes.
+func InsufficientScope(scopes []string) *Error {
+	return &Error{Status: http.StatusForbidden, Body: problem{
+		Error:            "insufficient_scope",
+		ErrorDescription: "The request requires higher privileges than provided by the access token.",
+		Scope:            strings.Join(scopes, " "),
+	}}
+}

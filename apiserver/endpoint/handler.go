@@ -1,0 +1,248 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// Guard says who calls, and whether he may.
+type Guard interface {
+	// Admit is asked before the parameters of a request are read. It returns the context that the handler gets, or an
+	// *Error for the client.
+	Admit(r *http.Request, e *Endpoint, path map[string]string) (context.Context, error)
+}
+
+// Options of a Handler.
+type Options struct {
+	// Guard admits requests.
+	Guard Guard
+	// BaseURL is what clients put before the path of an endpoint, as in https://forge.example/api/v4.
+	BaseURL func(r *http.Request) *url.URL
+	Log     logr.Logger
+}
+
+// Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
+type Handler struct {
+	options Options
+	mux     *http.ServeMux
+	tables  []Table
+	buffers sync.Pool
+}
+
+// NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
+func NewHandler(o Options, tables ...Table) *Handler {
+	h := &Handler{options: o, mux: http.NewServeMux(), tables: tables}
+	h.buffers.New = func() any { return &bytes.Buffer{} }
+	for e := range h.Endpoints() {
+		names := pathParameters(e.path)
+		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
+			path := make(map[string]string, len(names))
+			for _, n := range names {
+				path[n] = r.PathValue(n)
+			}
+			h.serve(w, r, e, path)
+		})
+	}
+	h.mux.HandleFunc("/", h.unknown)
+	return h
+}
+
+// Endpoints yields every endpoint, in the order of the tables.
+func (h *Handler) Endpoints() func(yield func(*Endpoint) bool) {
+	return func(yield func(*Endpoint) bool) {
+		for _, t := range h.tables {
+			for _, e := range t {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ServeHTTP serves a request whose path is that of an endpoint, without what comes before.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "SAMEORIGIN")
+	header.Set("Vary", "Origin")
+	header.Set("Cache-Control", "max-age=0, private, must-revalidate")
+	h.mux.ServeHTTP(w, r)
+}
+
+// unknown answers where no endpoint is: 405 when the path is one of another method, and 404 otherwise.
+func (h *Handler) unknown(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		probe := r.Clone(r.Context())
+		probe.Method = method
+		if _, pattern := h.mux.Handler(probe); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		h.fail(w, r, &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}})
+		return
+	}
+	h.fail(w, r, &Error{
+		Status: http.StatusMethodNotAllowed, Body: problem{Error: "405 Not Allowed"},
+		Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
+	})
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			h.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	response, request, sent, err := h.call(r, e, path)
+	if err == nil {
+		err = h.write(w, r, e, request, response, sent)
+	}
+	if err != nil {
+		h.fail(w, r, err)
+	}
+}
+
+func (h *Handler) call(r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
+	ctx, err := h.options.Guard.Admit(r, e, path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if sent, err = readTree(r); err != nil {
+		return nil, nil, nil, err
+	}
+	if request, err = e.request.decode(sent, path); err != nil {
+		return nil, nil, nil, err
+	}
+	if p, ok := request.(paged); ok {
+		if err := p.paging().check(); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	response, err = e.call(ctx, request)
+	return response, request, sent, err
+}
+
+// write sends a success.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, request, response any, sent tree) error {
+	if l, ok := response.(list); ok {
+		l.headers(w.Header(), h.url(r), e.request.query(sent), request.(paged).paging())
+		response = l.items()
+	}
+	if _, none := response.(None); none || e.status == http.StatusNoContent {
+		w.WriteHeader(e.status)
+		return nil
+	}
+	return h.json(w, r, e.status, response)
+}
+
+// url is the address of a request as the client sees it, without the query.
+func (h *Handler) url(r *http.Request) *url.URL {
+	return h.options.BaseURL(r).JoinPath(r.URL.EscapedPath())
+}
+
+func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any) error {
+	buffer := h.buffers.Get().(*bytes.Buffer)
+	defer h.buffers.Put(buffer)
+	buffer.Reset()
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusOK && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		tag := etag(text)
+		w.Header().Set("ETag", tag)
+		if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a client that has gone away hears nothing
+	return nil
+}
+
+// etag tells one answer from another; it guards nothing.
+func etag(text []byte) string {
+	sum := fnv.New128a()
+	_, _ = sum.Write(text)
+	return `W/"` + hex.EncodeToString(sum.Sum(nil)) + `"`
+}
+
+// fail answers with an error. What is not for the client is logged.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var e *Error
+	if !errors.As(err, &e) {
+		if r.Context().Err() != nil {
+			return
+		}
+		h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path)
+		e = Message(http.StatusInternalServerError, "500 Internal Server Error")
+	}
+	for name, values := range e.Header {
+		w.Header()[name] = values
+	}
+	if e.Body == nil {
+		w.WriteHeader(e.Status)
+		return
+	}
+	if err := h.json(w, r, e.Status, e.Body); err != nil {
+		h.options.Log.Error(err, "Encoding an error")
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// query is what was sent of the declared parameters, and the defaults of the others, for the links of a list.
+func (p *plan) query(sent tree) url.Values {
+	q := url.Values{}
+	for _, f := range p.fields {
+		if f.path {
+			continue
+		}
+		value, set := sent[f.name]
+		if !set && f.initial != "" {
+			value, set = f.initial, true
+		}
+		if set {
+			flatten(q, f.name, value)
+		}
+	}
+	return q
+}
+
+func flatten(q url.Values, name string, value any) {
+	switch v := value.(type) {
+	case nil:
+	case tree:
+		for key, child := range v {
+			flatten(q, name+"["+key+"]", child)
+		}
+	case []any:
+		for _, element := range v {
+			flatten(q, name+"[]", element)
+		}
+	default:
+		q.Add(name, fmt.Sprint(v))
+	}
+}

@@ -1,0 +1,133 @@
+package endpoint
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The bounds of pagination (API behaviour, section 1.3).
+const (
+	defaultPerPage = 20
+	maxPerPage     = 100
+	// maxCounted is how many rows are counted for the client.
+	maxCounted = 10_000
+)
+
+// Paging is embedded by the requests of lists.
+type Paging struct {
+	Page    Optional[int64] `param:"page" default:"1" doc:"Number of the page, from 1."`
+	PerPage Optional[int64] `param:"per_page" default:"20" doc:"Rows on a page, at most 100."`
+}
+
+// number is the page that is meant: what is below 1 is the first.
+func (p Paging) number() int { return int(min(max(p.Page.Or(1), 1), 1<<31)) }
+
+func (p Paging) size() int { return int(min(p.PerPage.Or(defaultPerPage), maxPerPage)) }
+
+func (p Paging) check() error {
+	if p.PerPage.Or(defaultPerPage) < 1 {
+		return Parameters("per_page has a value not allowed")
+	}
+	return nil
+}
+
+// paged is a request that embeds Paging.
+type paged interface{ paging() Paging }
+
+func (p Paging) paging() Paging { return p }
+
+// List is a page of rows, the response of an endpoint whose request embeds Paging.
+type List[T any] struct {
+	rows  []T
+	total int
+	// after is the key of the next page, where pages follow by key; empty on the last one.
+	after string
+	keyed bool
+}
+
+// Page cuts the page that p asks for out of all rows, and turns each of its rows into what the client sees.
+func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
+	size := p.size()
+	from := min((p.number()-1)*size, len(all))
+	to := min(from+size, len(all))
+	return List[T]{rows: shown(all[from:to], show), total: len(all)}
+}
+
+// Keyset cuts the page after the key in order out of rows that the key of each sorts; key is empty for the first page.
+func Keyset[S, T any](p Paging, all []S, after string, key func(S) string, show func(S) T) List[T] {
+	from := 0
+	if after != "" {
+		for from < len(all) && key(all[from]) != after {
+			from++
+		}
+		from = min(from+1, len(all))
+	}
+	to := min(from+p.size(), len(all))
+	l := List[T]{rows: shown(all[from:to], show), keyed: true}
+	if to < len(all) && to > from {
+		l.after = key(all[to-1])
+	}
+	return l
+}
+
+func shown[S, T any](rows []S, show func(S) T) []T {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		out[i] = show(r)
+	}
+	return out
+}
+
+// list is any List.
+type list interface {
+	items() any
+	headers(h http.Header, base *url.URL, query url.Values, p Paging)
+}
+
+func (l List[T]) items() any { return l.rows }
+
+// headers says where in the list the page is. query has every declared parameter, defaults included.
+func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Paging) {
+	size := p.size()
+	query.Set("per_page", strconv.Itoa(size))
+	link := func(set func(), rel string) string {
+		set()
+		u := *base
+		u.RawQuery = query.Encode()
+		return fmt.Sprintf(`<%s>; rel="%s"`, u.String(), rel)
+	}
+	if l.keyed {
+		if l.after != "" {
+			query.Del("page")
+			h.Set("Link", link(func() { query.Set("cursor", l.after) }, "next"))
+		}
+		return
+	}
+	page, pages := p.number(), max((l.total+size-1)/size, 1)
+	at := func(n int) func() { return func() { query.Set("page", strconv.Itoa(n)) } }
+	var links []string
+	next, prev := "", ""
+	if page > 1 && page <= pages {
+		prev = strconv.Itoa(page - 1)
+		links = append(links, link(at(page-1), "prev"))
+	}
+	if page < pages {
+		next = strconv.Itoa(page + 1)
+		links = append(links, link(at(page+1), "next"))
+	}
+	links = append(links, link(at(1), "first"))
+	if l.total <= maxCounted {
+		links = append(links, link(at(pages), "last"))
+		h.Set("X-Total", strconv.Itoa(l.total))
+		h.Set("X-Total-Pages", strconv.Itoa(pages))
+	}
+	h.Set("Link", strings.Join(links, ", "))
+	h.Set("X-Page", strconv.Itoa(page))
+	h.Set("X-Per-Page", strconv.Itoa(size))
+	// An empty value tells the end; the header is there all the same.
+	h["X-Next-Page"] = []string{next}
+	h["X-Prev-Page"] = []string{prev}
+}

@@ -1,0 +1,365 @@
+package endpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Optional is a parameter that may be absent, or null, or have a value.
+type Optional[T any] struct {
+	// Set is true when the parameter was sent, be it null.
+	Set bool
+	// Null is true when it was sent as null.
+	Null bool
+	// Value is what was sent; the zero value otherwise.
+	Value T
+}
+
+// Or returns the value, or otherwise when there is none.
+func (o Optional[T]) Or(otherwise T) T {
+	if o.Set && !o.Null {
+		return o.Value
+	}
+	return otherwise
+}
+
+func (*Optional[T]) optional() {}
+
+// isOptional reports whether t is an Optional.
+func isOptional(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ optional() }]())
+}
+
+// plan is how a request type is filled in.
+type plan struct {
+	typ    reflect.Type
+	fields []field
+}
+
+// field is one parameter.
+type field struct {
+	name     string
+	index    []int
+	typ      reflect.Type // within an Optional
+	optional bool
+	path     bool
+	required bool
+	refuse   bool // blank values
+	comma    bool // a list may come as one text with commas
+	values   []string
+	minimum  *float64
+	maximum  *float64
+	initial  string
+	doc      string
+	nested   *plan // of a struct, or of the elements of a list of structs
+}
+
+// compile reads the tags of a request type. It panics on mistakes in them: they are the programmer's, and every table is
+// made in every test.
+func compile(t reflect.Type, path string) *plan {
+	p := compileStruct(t)
+	for _, name := range pathParameters(path) {
+		i := slices.IndexFunc(p.fields, func(f field) bool { return f.name == name })
+		if i < 0 {
+			panic(fmt.Sprintf("endpoint: %s: %s has no field for {%s}", path, t, name))
+		}
+		p.fields[i].path = true
+	}
+	return p
+}
+
+func compileStruct(t reflect.Type) *plan {
+	p := &plan{typ: t}
+	for _, sf := range reflect.VisibleFields(t) {
+		name, ok := sf.Tag.Lookup("param")
+		if !ok {
+			continue
+		}
+		f := field{name: name, index: sf.Index, typ: sf.Type, initial: sf.Tag.Get("default"), doc: sf.Tag.Get("doc")}
+		if f.optional = isOptional(sf.Type); f.optional {
+			value, _ := sf.Type.FieldByName("Value")
+			f.typ = value.Type
+		}
+		_, f.required = sf.Tag.Lookup("required")
+		_, f.comma = sf.Tag.Lookup("comma")
+		f.refuse = sf.Tag.Get("blank") == "refuse"
+		if values := sf.Tag.Get("values"); values != "" {
+			f.values = strings.Split(values, ",")
+		}
+		f.minimum, f.maximum = bound(sf, "minimum"), bound(sf, "maximum")
+		f.nested = nestedPlan(f.typ)
+		p.fields = append(p.fields, f)
+	}
+	return p
+}
+
+func bound(sf reflect.StructField, key string) *float64 {
+	text, ok := sf.Tag.Lookup(key)
+	if !ok {
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(fmt.Sprintf("endpoint: %s of %s is no number", key, sf.Name))
+	}
+	return &n
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+func nestedPlan(t reflect.Type) *plan {
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t == timeType {
+		return nil
+	}
+	return compileStruct(t)
+}
+
+// decode fills in a new request. The error is a 400 that names every problem.
+func (p *plan) decode(sent tree, path map[string]string) (any, error) {
+	request := reflect.New(p.typ)
+	var d decoding
+	d.fill(p, request.Elem(), sent, path, "")
+	if len(d.problems) > 0 {
+		return nil, Parameters(d.problems...)
+	}
+	return request.Interface(), nil
+}
+
+// decoding gathers the problems of one request.
+type decoding struct{ problems []string }
+
+func (d *decoding) problem(name, what string) { d.problems = append(d.problems, name+" "+what) }
+
+func (d *decoding) fill(p *plan, into reflect.Value, sent tree, path map[string]string, prefix string) {
+	for i := range p.fields {
+		f := &p.fields[i]
+		name := f.name
+		if prefix != "" {
+			name = prefix + "[" + f.name + "]"
+		}
+		var value any
+		set := false
+		if f.path {
+			value, set = path[f.name], true
+		} else {
+			value, set = sent[f.name]
+		}
+		if !set && f.initial != "" {
+			value, set = f.initial, true
+		}
+		if !set {
+			if f.required {
+				d.problem(name, "is missing")
+			}
+			continue
+		}
+		d.set(f, into.FieldByIndex(f.index), value, name)
+	}
+}
+
+// set puts one value that was sent into its place.
+func (d *decoding) set(f *field, into reflect.Value, value any, name string) {
+	if f.refuse && blank(value) {
+		d.problem(name, "is empty")
+		return
+	}
+	null := absent(value, f.typ)
+	if f.optional {
+		into.FieldByName("Set").SetBool(true)
+		into.FieldByName("Null").SetBool(null)
+		into = into.FieldByName("Value")
+	}
+	if null {
+		return
+	}
+	if !d.assign(f, into, value, name) {
+		d.problem(name, "is invalid")
+		return
+	}
+	if !f.allows(into) {
+		d.problem(name, "does not have a valid value")
+	}
+}
+
+func blank(value any) bool {
+	s, ok := value.(string)
+	return value == nil || ok && strings.TrimSpace(s) == ""
+}
+
+// absent reports whether a value stands for none: null, or an empty text where a number, boolean or time is expected.
+func absent(value any, t reflect.Type) bool {
+	if value == nil {
+		return t.Kind() != reflect.Slice
+	}
+	s, ok := value.(string)
+	if !ok || s != "" {
+		return false
+	}
+	return t.Kind() != reflect.String && t.Kind() != reflect.Slice
+}
+
+// allows reports whether a value is among those that are allowed.
+func (f *field) allows(v reflect.Value) bool {
+	if len(f.values) > 0 {
+		for _, text := range texts(v) {
+			if !slices.Contains(f.values, text) {
+				return false
+			}
+		}
+	}
+	var n float64
+	switch {
+	case v.CanInt():
+		n = float64(v.Int())
+	case v.CanFloat():
+		n = v.Float()
+	default:
+		return true
+	}
+	return (f.minimum == nil || n >= *f.minimum) && (f.maximum == nil || n <= *f.maximum)
+}
+
+func texts(v reflect.Value) []string {
+	if v.Kind() != reflect.Slice {
+		return []string{fmt.Sprint(v.Interface())}
+	}
+	all := make([]string, v.Len())
+	for i := range all {
+		all[i] = fmt.Sprint(v.Index(i).Interface())
+	}
+	return all
+}
+
+// assign converts a value; it reports false for one of the wrong type.
+func (d *decoding) assign(f *field, into reflect.Value, value any, name string) bool {
+	t := into.Type()
+	switch {
+	case t == timeType:
+		return assignTime(into, value)
+	case t.Kind() == reflect.Slice:
+		return d.assignList(f, into, value, name)
+	case t.Kind() == reflect.Struct:
+		object, ok := value.(tree)
+		if ok {
+			d.fill(f.nested, into, object, nil, name)
+		}
+		return ok
+	default:
+		return assignScalar(into, value)
+	}
+}
+
+func (d *decoding) assignList(f *field, into reflect.Value, value any, name string) bool {
+	var elements []any
+	switch v := value.(type) {
+	case nil:
+	case []any:
+		elements = v
+	case string:
+		if !f.comma {
+			return false
+		}
+		for _, part := range strings.Split(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				elements = append(elements, part)
+			}
+		}
+	default:
+		return false
+	}
+	list := reflect.MakeSlice(into.Type(), len(elements), len(elements))
+	for i, e := range elements {
+		if !d.assign(f, list.Index(i), e, fmt.Sprintf("%s[%d]", name, i)) {
+			return false
+		}
+	}
+	into.Set(list)
+	return true
+}
+
+func assignTime(into reflect.Value, value any) bool {
+	text, ok := value.(string)
+	if !ok {
+		return false
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			into.Set(reflect.ValueOf(t))
+			return true
+		}
+	}
+	return false
+}
+
+func assignScalar(into reflect.Value, value any) bool {
+	switch into.Kind() {
+	case reflect.String:
+		text, ok := scalarText(value)
+		if !ok || strings.ContainsRune(text, 0) {
+			return false
+		}
+		into.SetString(text)
+	case reflect.Bool:
+		truth, ok := boolean(value)
+		if !ok {
+			return false
+		}
+		into.SetBool(truth)
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		text, ok := scalarText(value)
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if !ok || err != nil || into.OverflowInt(n) {
+			return false
+		}
+		into.SetInt(n)
+	case reflect.Float64:
+		text, ok := scalarText(value)
+		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if !ok || err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return false
+		}
+		into.SetFloat(n)
+	default:
+		panic(fmt.Sprintf("endpoint: no parameter is of type %s", into.Type()))
+	}
+	return true
+}
+
+// scalarText is the text of a value that is no list and no object. A boolean is no text and no number.
+func scalarText(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	default:
+		return "", false
+	}
+}
+
+func boolean(value any) (truth, ok bool) {
+	if b, ok := value.(bool); ok {
+		return b, true
+	}
+	text, ok := scalarText(value)
+	if !ok {
+		return false, false
+	}
+	switch strings.ToLower(text) {
+	case "true", "1", "on", "t":
+		return true, true
+	case "false", "0", "off", "f":
+		return false, true
+	default:
+		return false, false
+	}
+}

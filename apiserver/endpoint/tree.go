@@ -1,0 +1,272 @@
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what a request may say.
+const (
+	// maxBody is how long a form or JSON body may be.
+	maxBody = 4 << 20
+	// maxDepth is how deeply parameters may be nested.
+	maxDepth = 16
+	// maxValues is how many values a query or form may have.
+	maxValues = 5000
+)
+
+// tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, []any and map[string]any.
+type tree = map[string]any
+
+// readTree gathers the parameters of a request: those of the body go before those of the query.
+func readTree(r *http.Request) (tree, error) {
+	all := tree{}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, Parameters("the query string is malformed")
+	}
+	if err := addValues(all, query, r.URL.RawQuery); err != nil {
+		return nil, err
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return all, nil
+	}
+	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Header.Get("Content-Type") == "" {
+		return all, skipEmpty(r)
+	}
+	if err != nil {
+		return nil, unsupported(r.Header.Get("Content-Type"))
+	}
+	switch {
+	case kind == "application/json", strings.HasSuffix(kind, "+json"):
+		err = addJSON(all, r)
+	case kind == "application/x-www-form-urlencoded":
+		err = addForm(all, r)
+	case kind == "multipart/form-data":
+		err = addMultipart(all, r, details["boundary"])
+	default:
+		err = unsupported(kind)
+	}
+	return all, err
+}
+
+func unsupported(kind string) *Error {
+	return &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
+}
+
+// skipEmpty lets a body pass that has no type, if there is none in truth.
+func skipEmpty(r *http.Request) error {
+	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n == 0 && errors.Is(err, io.EOF) {
+		return nil
+	}
+	return unsupported("")
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, Parameters("the body could not be read")
+	}
+	if len(body) > maxBody {
+		return nil, Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+	}
+	return body, nil
+}
+
+func addJSON(all tree, r *http.Request) error {
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if !utf8.Valid(body) || tooDeep(body) {
+		return Parameters("the body is not valid JSON")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var sent any
+	if err := decoder.Decode(&sent); err != nil {
+		return Parameters("the body is not valid JSON")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Parameters("the body is not valid JSON")
+	}
+	object, ok := sent.(map[string]any)
+	if !ok {
+		return Parameters("the body is to be a JSON object")
+	}
+	for name, value := range object {
+		all[name] = value
+	}
+	return nil
+}
+
+// tooDeep reports whether JSON is nested beyond what a request has use for, before anything is built from it.
+func tooDeep(body []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+func addForm(all tree, r *http.Request) error {
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return Parameters("the form is malformed")
+	}
+	return addValues(all, form, string(body))
+}
+
+// addMultipart takes the fields of a form; files are for endpoints that stream them.
+func addMultipart(all tree, r *http.Request, boundary string) error {
+	if boundary == "" {
+		return Parameters("the form is malformed")
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
+	if err := r.ParseMultipartForm(maxBody); err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+		}
+		return Parameters("the form is malformed")
+	}
+	defer r.MultipartForm.RemoveAll()
+	pairs := make([]string, 0, len(r.MultipartForm.Value))
+	for name, values := range r.MultipartForm.Value {
+		for _, v := range values {
+			pairs = append(pairs, url.QueryEscape(name)+"="+url.QueryEscape(v))
+		}
+	}
+	return addValues(all, r.MultipartForm.Value, strings.Join(pairs, "&"))
+}
+
+// addValues puts the pairs of a query or form into a tree, in their order: names with brackets are nested.
+func addValues(all tree, values url.Values, raw string) error {
+	total := 0
+	for _, v := range values {
+		total += len(v)
+	}
+	if total > maxValues {
+		return Parameters("there are too many parameters")
+	}
+	own := tree{}
+	for _, pair := range strings.FieldsFunc(raw, func(r rune) bool { return r == '&' }) {
+		name, value, _ := strings.Cut(pair, "=")
+		name, errName := url.QueryUnescape(name)
+		value, errValue := url.QueryUnescape(value)
+		if errName != nil || errValue != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return Parameters("a parameter is not valid UTF-8")
+		}
+		keys, ok := splitName(name)
+		if !ok {
+			return Parameters(fmt.Sprintf("%.100s is invalid", name))
+		}
+		if !insert(own, keys, value) {
+			return Parameters(fmt.Sprintf("%.100s is invalid", keys[0]))
+		}
+	}
+	for name, value := range own {
+		all[name] = value
+	}
+	return nil
+}
+
+// splitName splits "a[b][]" into "a", "b" and "". It reports false for what is no name.
+func splitName(name string) ([]string, bool) {
+	head, rest, nested := strings.Cut(name, "[")
+	if head == "" {
+		return nil, false
+	}
+	keys := []string{head}
+	for nested {
+		key, after, closed := strings.Cut(rest, "]")
+		if !closed || strings.Contains(key, "[") || len(keys) == maxDepth {
+			return nil, false
+		}
+		keys = append(keys, key)
+		if after == "" {
+			return keys, true
+		}
+		if after[0] != '[' {
+			return nil, false
+		}
+		rest = after[1:]
+	}
+	return keys, true
+}
+
+// insert puts a value where its keys lead. An empty key is a list: its elements are told apart by the keys that repeat. It
+// reports false when the place is taken by something of another form.
+func insert(at tree, keys []string, value string) bool {
+	key := keys[0]
+	if len(keys) == 1 {
+		at[key] = value
+		return true
+	}
+	if keys[1] != "" {
+		child, ok := at[key].(tree)
+		if !ok {
+			if at[key] != nil {
+				return false
+			}
+			child = tree{}
+			at[key] = child
+		}
+		return insert(child, keys[1:], value)
+	}
+	list, ok := at[key].([]any)
+	if !ok && at[key] != nil {
+		return false
+	}
+	if len(keys) == 2 {
+		at[key] = append(list, value)
+		return true
+	}
+	if len(list) > 0 {
+		last, ok := list[len(list)-1].(tree)
+		if ok && !has(last, keys[2:]) {
+			return insert(last, keys[2:], value)
+		}
+	}
+	element := tree{}
+	at[key] = append(list, element)
+	return insert(element, keys[2:], value)
+}
+
+// has reports whether a value stands where the keys lead, so that another one begins a new element.
+func has(at tree, keys []string) bool {
+	value, ok := at[keys[0]]
+	if !ok || len(keys) == 1 {
+		return ok
+	}
+	child, ok := value.(tree)
+	return ok && keys[1] != "" && has(child, keys[1:])
+}
