@@ -1,4 +1,4 @@
-// Package apiserver is what clients of the forge talk to: Git over HTTP, on the forge's own listener.
+// Package apiserver is what clients of the forge talk to: Git over HTTP and the REST API, on the forge's own listener.
 package apiserver
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -14,12 +15,15 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -39,10 +43,18 @@ type Options struct {
 	// HookBinary is the forgeplane-hook executable.
 	HookBinary string
 
+	// ExternalURL is how clients reach the forge.
+	ExternalURL *url.URL
+	// Version of Forgeplane.
+	Version string
+
 	Catalog      *catalog.Catalog
 	Repositories *repository.Repositories
-	Clock        clock.PassiveClock
-	Log          logr.Logger
+	// Client writes what REST callers declare; it reads its own writes.
+	Client client.Client
+	IDs    *ids.Allocator
+	Clock  clock.PassiveClock
+	Log    logr.Logger
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -67,18 +79,20 @@ func New(o Options) (*Server, error) {
 	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
 		return nil, err
 	}
-	access := &gitAccess{
-		auth: auth.NewAuthenticator(o.Catalog, o.Clock), catalog: o.Catalog,
-		repositories: o.Repositories, pushed: o.Pushed,
-	}
+	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock)
+	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
-	s.handler, err = githttp.New(githttp.Options{
+	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: &git.Writers{}, Log: o.Log,
+		Writers: new(git.Writers), Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
 	}
+	s.handler = split(newREST(restOptions{
+		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
+		writer: declare.NewWriter(o.Client, o.IDs), ids: o.IDs, log: o.Log,
+	}), gitServer)
 	return s, nil
 }
 

@@ -6,6 +6,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // the same branch without it takes over.
 const LabelDefaultProtection = "forgeplane.dev/default-protection"
 
+// AnnotationAccessLevelIDs holds the REST ids of a ProtectedBranch's access levels. Forgeplane keeps it.
+const AnnotationAccessLevelIDs = "forgeplane.dev/access-level-ids"
+
 // AccessRole is a role that an access level asks for.
 // +kubebuilder:validation:Enum=NoOne;Developer;Maintainer;Admin
 type AccessRole string
@@ -109,6 +112,10 @@ type ProtectedBranchSpec struct {
 
 // ResolvedAccessLevel is an access level with its reference resolved.
 type ResolvedAccessLevel struct {
+	// id of the access level in the REST API.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
 	// description is what the REST API shows for it.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -30,6 +32,7 @@ type options struct {
 
 	// of the server
 	httpAddress string
+	externalURL string
 	runtimeDir  string
 	hookBinary  string
 	gitBinary   string
@@ -65,7 +68,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.Int64Var(&o.ids.Last, "last-id", o.ids.Last, "last REST id to allocate")
 	}
 	if p.server {
-		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP")
+		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
+		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
 	}
@@ -78,8 +82,31 @@ func (o *options) validate() error {
 	if o.concurrency < 1 {
 		return errors.New("--concurrency is to be 1 or more")
 	}
+	if _, err := o.external(); err != nil {
+		return err
+	}
 	_, err := o.rootGroupRules()
 	return err
+}
+
+// external is how clients reach the forge.
+func (o *options) external() (*url.URL, error) {
+	text := o.externalURL
+	if text == "" {
+		host, port, err := net.SplitHostPort(o.httpAddress)
+		if err != nil {
+			return nil, fmt.Errorf("--http-address is to be host:port: %w", err)
+		}
+		if host == "" {
+			host = "localhost"
+		}
+		text = "http://" + net.JoinHostPort(host, port)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
+		return nil, errors.New("--external-url is to be an http or https URL without credentials and query")
+	}
+	return u, nil
 }
 
 func (o *options) rootGroupRules() ([]catalog.RootGroupRule, error) {

@@ -22,8 +22,16 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
+
+// shared is what the parts of the forge have in common.
+type shared struct {
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	ids          *ids.Allocator
+}
 
 // run runs the parts of the forge until ctx ends.
 func run(ctx context.Context, p parts, o *options) error {
@@ -44,19 +52,27 @@ func run(ctx context.Context, p parts, o *options) error {
 	if err != nil {
 		return err
 	}
-	cat := catalog.New(mgr.GetCache(), rules...)
 	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary})
 	if err != nil {
 		return err
 	}
-	repos := repository.New(engine, cat)
+	// The counters are read and written past the cache: an informer for them would ask for more rights than they need.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("connecting for the id counters: %w", err)
+	}
+	cat := catalog.New(mgr.GetCache(), rules...)
+	s := shared{
+		catalog: cat, repositories: repository.New(engine, cat),
+		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids),
+	}
 	if p.controllers {
-		if err := addControllers(mgr, o, cat, repos); err != nil {
+		if err := addControllers(mgr, o, s); err != nil {
 			return err
 		}
 	}
 	if p.server {
-		if err := addServer(mgr, o, cat, repos); err != nil {
+		if err := addServer(mgr, o, s); err != nil {
 			return err
 		}
 	}

@@ -7,17 +7,21 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/forgeplane/forgeplane/apiserver"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // addServer adds to mgr what clients talk to, and what follows a push.
-func addServer(mgr ctrl.Manager, o *options, cat *catalog.Catalog, repos *repository.Repositories) error {
-	observer := repository.NewObserver(repos, mgr.GetClient())
+func addServer(mgr ctrl.Manager, o *options, s shared) error {
+	external, err := o.external()
+	if err != nil {
+		return err
+	}
+	observer := repository.NewObserver(s.repositories, mgr.GetClient())
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		Catalog: cat, Repositories: repos, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("git"), Pushed: observer.Pushed,
+		ExternalURL: external, Version: version,
+		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), IDs: s.ids, Clock: clock.RealClock{},
+		Log: mgr.GetLogger().WithName("server"), Pushed: observer.Pushed,
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -33,14 +34,23 @@ type Controller struct {
 	frame        *frame.Frame[*v1alpha1.ProtectedBranch]
 }
 
+// Allocator hands out the ids of protections and of their access levels.
+type Allocator interface {
+	frame.Allocator
+	accesslevel.Allocator
+}
+
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories) *Controller {
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids Allocator, repos *repository.Repositories) *Controller {
 	return &Controller{
 		client: c, catalog: cat, repositories: repos,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.ProtectedBranch](ids),
 			frame.WithOwner(func(ctx context.Context, b *v1alpha1.ProtectedBranch) (client.Object, error) {
 				return cat.Target(ctx, b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef)
+			}),
+			frame.WithAnnotations(func(ctx context.Context, b *v1alpha1.ProtectedBranch) (bool, error) {
+				return accesslevel.Assign(ctx, ids, b)
 			})),
 	}
 }
@@ -106,18 +116,20 @@ func (c *Controller) claim(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 // resolve shows whom each level lets through. What does not resolve lets nobody through, and is named.
 func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
 	var unresolved error
+	ids := accesslevel.Of(b)
 	for _, set := range []struct {
-		name     string
+		name     accesslevel.Set
 		declared []v1alpha1.AccessLevel
 		resolved *[]v1alpha1.ResolvedAccessLevel
 	}{
-		{"push", b.Spec.Push, &b.Status.Push},
-		{"merge", b.Spec.Merge, &b.Status.Merge},
-		{"unprotect", b.Spec.Unprotect, &b.Status.Unprotect},
+		{accesslevel.Push, b.Spec.Push, &b.Status.Push},
+		{accesslevel.Merge, b.Spec.Merge, &b.Status.Merge},
+		{accesslevel.Unprotect, b.Spec.Unprotect, &b.Status.Unprotect},
 	} {
 		*set.resolved = nil
 		for i, l := range set.declared {
 			r, err := c.catalog.ResolveLevel(ctx, scope, b.Namespace, l)
+			r.ID = ids.Get(set.name, b.Namespace, l)
 			switch {
 			case err == nil:
 				*set.resolved = append(*set.resolved, r)

@@ -73,7 +73,7 @@ func IsWaiting(err error) bool {
 // maxMessage keeps a message readable in kubectl and below the limit of an event (1 KiB).
 const maxMessage = 1000
 
-var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@]*@`)
+var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s]*@`)
 
 // Sanitise makes text fit to be shown in a condition or event: credentials in URLs are cut out and the length is bounded.
 func Sanitise(text string) string {

@@ -55,6 +55,7 @@ type Frame[T Object] struct {
 	events    events.EventRecorder
 	ids       Allocator
 	owner     func(ctx context.Context, obj T) (client.Object, error)
+	annotate  func(ctx context.Context, obj T) (bool, error)
 	finalizer string
 	finalize  Step[T]
 }
@@ -71,6 +72,12 @@ func WithIDs[T Object](a Allocator) Option[T] {
 // left to a step to speak of.
 func WithOwner[T Object](owner func(ctx context.Context, obj T) (client.Object, error)) Option[T] {
 	return func(f *Frame[T]) { f.owner = owner }
+}
+
+// WithAnnotations has annotate change the annotations of an object, if it must, before the steps run. It reports whether it
+// did.
+func WithAnnotations[T Object](annotate func(ctx context.Context, obj T) (bool, error)) Option[T] {
+	return func(f *Frame[T]) { f.annotate = annotate }
 }
 
 // WithFinalizer runs step when an object is being deleted, until it returns nil.
@@ -150,7 +157,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	}
 }
 
-// prepare adds the finalizer, the owner and the id in one patch, before any step has made something that they speak of.
+// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step has made something that they speak of.
 func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	before := obj.DeepCopyObject().(T)
 	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
@@ -162,7 +169,13 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	if err != nil {
 		return fmt.Errorf("allocating an id: %w", err)
 	}
-	if !changed && !owned && !identified {
+	annotated := false
+	if f.annotate != nil {
+		if annotated, err = f.annotate(ctx, obj); err != nil {
+			return err
+		}
+	}
+	if !changed && !owned && !identified && !annotated {
 		return nil
 	}
 	// The lock keeps a stale cache from allocating twice.
@@ -241,7 +254,9 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	err := f.finalize(ctx, obj)
 	if err == nil {
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
-		return reconcile.Result{}, client.IgnoreNotFound(f.client.Patch(ctx, obj, client.MergeFrom(before)))
+		// The lock keeps a stale cache from taking away the finalizers of others.
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.client.Patch(ctx, obj, patch)))
 	}
 	f.conclude(obj, Failed(v1alpha1.ReasonDeleting, "deleting: %w", err))
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {

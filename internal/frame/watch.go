@@ -47,7 +47,8 @@ func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
 }
 
 // OnReleased wakes up what affected maps to when an object changes its declaration or goes, and so may leave a name or an
-// id that others wait for.
+// id that others wait for. A new object changes its declaration when it gets its id; one that brings an id with it does
+// not, and may still have been made in the same second as another that claims the same, and come before it.
 func (w *Watch) OnReleased(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(released))
 	return w
@@ -69,8 +70,20 @@ var (
 
 	declared = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-	released = predicate.And(declared, predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }})
+	released = predicate.And(declared, predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
+		return !e.IsInInitialList && pinned(e.Object)
+	}})
 )
+
+// pinned reports whether an object has an id before it was given one.
+func pinned(obj client.Object) bool {
+	identified, ok := obj.(Identified)
+	if !ok {
+		return false
+	}
+	spec, status := identified.IDs()
+	return *spec != 0 && *status == 0
+}
 
 // Ready reports whether an object of Forgeplane is ready and not on its way out.
 func Ready(obj client.Object) bool {

@@ -79,18 +79,11 @@ func (a *Allocator) Allocate(ctx context.Context, obj frame.Identified) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	for {
-		b := a.blocks[kind]
-		if b.next == b.end {
-			if b, err = a.reserve(ctx, kind, min(max(2*b.size, 1), maxBlock)); err != nil {
-				return 0, err
-			}
+		id, err := a.Next(ctx, kind)
+		if err != nil {
+			return 0, err
 		}
-		id := b.next
-		b.next++
-		a.blocks[kind] = b
 		pinned, err := a.having(ctx, obj, id)
 		if err != nil {
 			return 0, err
@@ -99,6 +92,23 @@ func (a *Allocator) Allocate(ctx context.Context, obj frame.Identified) (int64, 
 			return id, nil
 		}
 	}
+}
+
+// Next returns the next id that is counted under a name.
+func (a *Allocator) Next(ctx context.Context, kind string) (int64, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.blocks[kind]
+	if b.next == b.end {
+		var err error
+		if b, err = a.reserve(ctx, kind, min(max(2*b.size, 1), maxBlock)); err != nil {
+			return 0, err
+		}
+	}
+	id := b.next
+	b.next++
+	a.blocks[kind] = b
+	return id, nil
 }
 
 // Holder returns the oldest object of the kind of obj that has this id, if it is not obj itself.

@@ -1,0 +1,58 @@
+// Package instance is the family of what describes the installation: /version and /metadata.
+package instance
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// apiVersion is the version of the API that is served, in the form that clients compare (API behaviour, section 1.4).
+const apiVersion = "16.5.0-ee"
+
+// Family serves the description of the installation.
+type Family struct {
+	revision string
+}
+
+// New returns the family; revision is the version of Forgeplane.
+func New(revision string) *Family { return &Family{revision: revision} }
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	scopes := []string{"api", "read_api", "read_user"}
+	return endpoint.Table{
+		endpoint.Get("/version", f.version).Scopes(scopes...).Doc("Get the version of the API."),
+		endpoint.Get("/metadata", f.metadata).Scopes(scopes...).Doc("Get the version of the API and what belongs to it."),
+	}
+}
+
+// Version is what clients look at when they start.
+type Version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision" doc:"Version of Forgeplane."`
+}
+
+func (f *Family) version(context.Context, *endpoint.None) (Version, error) {
+	return Version{Version: apiVersion, Revision: f.revision}, nil
+}
+
+// Metadata is Version with the agent server for Kubernetes, which Forgeplane does not have.
+type Metadata struct {
+	Version
+	KAS        KAS  `json:"kas"`
+	Enterprise bool `json:"enterprise"`
+}
+
+// KAS is the agent server.
+type KAS struct {
+	Enabled     bool    `json:"enabled"`
+	ExternalURL *string `json:"externalUrl"`
+	Version     *string `json:"version"`
+}
+
+func (f *Family) metadata(ctx context.Context, r *endpoint.None) (Metadata, error) {
+	v, err := f.version(ctx, r)
+	// There are no tiers: what belongs to any of them is there.
+	return Metadata{Version: v, Enterprise: true}, err
+}

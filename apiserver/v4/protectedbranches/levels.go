@@ -1,0 +1,155 @@
+package protectedbranches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// level is an element of allowed_to_push and its like: a new level, or, with an id, one to change or remove.
+type level struct {
+	ID          endpoint.Optional[int64] `param:"id" doc:"Id of the level to change or remove."`
+	AccessLevel endpoint.Optional[int]   `param:"access_level" values:"0,30,40,60" doc:"A role."`
+	UserID      endpoint.Optional[int64] `param:"user_id" doc:"Id of a user who has access to the project."`
+	GroupID     endpoint.Optional[int64] `param:"group_id" doc:"Id of a group that the project is in."`
+	DeployKeyID endpoint.Optional[int64] `param:"deploy_key_id" doc:"Id of a deploy key of the project."`
+	Destroy     bool                     `param:"_destroy" doc:"Removes the level."`
+}
+
+// roles are the access levels of the API.
+var roles = map[int]v1alpha1.AccessRole{
+	0: v1alpha1.AccessNoOne, 30: v1alpha1.AccessDeveloper, 40: v1alpha1.AccessMaintainer, 60: v1alpha1.AccessAdmin,
+}
+
+// number is the access level of a role, and none for what is not one.
+func number(r v1alpha1.AccessRole) *int {
+	for n, name := range roles {
+		if name == r {
+			return &n
+		}
+	}
+	return nil
+}
+
+// declared turns the parameters of one set into what is declared. What names people replaces the default role, unless a
+// role is sent as well.
+func (f *Family) declared(ctx context.Context, s catalog.Scope, one endpoint.Optional[int], more []level) ([]v1alpha1.AccessLevel, error) {
+	var all []v1alpha1.AccessLevel
+	if one.Set && !one.Null || len(more) == 0 {
+		all = append(all, v1alpha1.AccessLevel{Role: roles[one.Or(40)]})
+	}
+	for _, l := range more {
+		d, err := f.declare(ctx, s, l)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(other v1alpha1.AccessLevel) bool { return same(other, d) }) {
+			return nil, taken()
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+func taken() error {
+	return endpoint.Unprocessable("Access levels access level has already been taken")
+}
+
+// declare turns one level into what is declared, and refuses what it names if that has nothing to do with the project.
+func (f *Family) declare(ctx context.Context, s catalog.Scope, l level) (v1alpha1.AccessLevel, error) {
+	var d v1alpha1.AccessLevel
+	named := 0
+	for _, part := range []struct {
+		id  endpoint.Optional[int64]
+		ref **v1alpha1.Reference
+	}{{l.UserID, &d.UserRef}, {l.GroupID, &d.GroupRef}, {l.DeployKeyID, &d.DeployKeyRef}} {
+		if part.id.Set && !part.id.Null {
+			*part.ref = &v1alpha1.Reference{ID: part.id.Value}
+			named++
+		}
+	}
+	if l.AccessLevel.Set && !l.AccessLevel.Null {
+		d.Role = roles[l.AccessLevel.Value]
+		named++
+	}
+	if named != 1 {
+		return d, endpoint.Parameters("access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided")
+	}
+	_, err := f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return d, endpoint.Unprocessable(fmt.Sprintf("Access levels %v", err))
+	}
+	return d, err
+}
+
+func same(a, b v1alpha1.AccessLevel) bool {
+	equal := func(x, y *v1alpha1.Reference) bool { return x == y || x != nil && y != nil && *x == *y }
+	return a.Role == b.Role && equal(a.UserRef, b.UserRef) && equal(a.GroupRef, b.GroupRef) && equal(a.DeployKeyRef, b.DeployKeyRef)
+}
+
+// change applies the elements of an update to the levels of b, and keeps the ids of those that stay.
+func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch, r *updateRequest) error {
+	ids := accesslevel.Of(b)
+	for _, set := range []struct {
+		name   accesslevel.Set
+		levels *[]v1alpha1.AccessLevel
+		sent   []level
+	}{
+		{accesslevel.Push, &b.Spec.Push, r.AllowedToPush},
+		{accesslevel.Merge, &b.Spec.Merge, r.AllowedToMerge},
+		{accesslevel.Unprotect, &b.Spec.Unprotect, r.AllowedToUnprotect},
+	} {
+		for _, l := range set.sent {
+			if err := f.changeOne(ctx, s, b, ids, set.name, set.levels, l); err != nil {
+				return err
+			}
+		}
+		if len(*set.levels) == 0 {
+			// Nobody is let through by an empty list; to leave it out would bring the default back.
+			*set.levels = []v1alpha1.AccessLevel{{Role: v1alpha1.AccessNoOne}}
+		}
+	}
+	_, err := ids.Write(ctx, f.ids, b)
+	return err
+}
+
+func (f *Family) changeOne(
+	ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch,
+	ids accesslevel.IDs, set accesslevel.Set, levels *[]v1alpha1.AccessLevel, l level,
+) error {
+	at := -1
+	if l.ID.Set && !l.ID.Null {
+		at = slices.IndexFunc(*levels, func(d v1alpha1.AccessLevel) bool { return ids.Get(set, b.Namespace, d) == l.ID.Value })
+		if at < 0 {
+			return endpoint.NotFound("")
+		}
+	}
+	if l.Destroy {
+		if at < 0 {
+			return endpoint.NotFound("")
+		}
+		*levels = slices.Delete(*levels, at, at+1)
+		return nil
+	}
+	d, err := f.declare(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	other := slices.IndexFunc(*levels, func(o v1alpha1.AccessLevel) bool { return same(o, d) })
+	switch {
+	case other >= 0 && other != at:
+		return taken()
+	case at >= 0:
+		(*levels)[at] = d
+		ids.Put(set, b.Namespace, d, l.ID.Value)
+	default:
+		*levels = append(*levels, d)
+	}
+	return nil
+}

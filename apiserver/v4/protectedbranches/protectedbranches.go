@@ -1,0 +1,217 @@
+// Package protectedbranches is the family "Protected branches" of the core interface document.
+package protectedbranches
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// Family serves the protected branches of projects.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	ids     accesslevel.Allocator
+}
+
+// New returns the family.
+func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator) *Family {
+	return &Family{catalog: cat, writer: w, ids: ids}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/protected_branches", f.list).Needs(auth.ReadProtectedBranches).
+			Public().Doc("List the protected branches of a project, inherited ones included."),
+		endpoint.Get("/projects/{id}/protected_branches/{name}", f.get).Needs(auth.ReadProtectedBranches).
+			Public().Doc("Get the protection of one branch or wildcard."),
+		endpoint.Post("/projects/{id}/protected_branches", f.create).Needs(auth.WriteProtectedBranches).
+			Doc("Protect a branch, or all that match a wildcard."),
+		endpoint.Patch("/projects/{id}/protected_branches/{name}", f.update).Needs(auth.WriteProtectedBranches).
+			Doc("Change a protection."),
+		endpoint.Delete("/projects/{id}/protected_branches/{name}", f.remove).Needs(auth.WriteProtectedBranches).
+			Doc("Remove a protection."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID     string `param:"id" doc:"Id or full path of the project."`
+	Search string `param:"search" doc:"Part of a name."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Branch], error) {
+	scope := auth.From(ctx).Scope
+	all, err := f.catalog.Protections(ctx, scope)
+	if err != nil {
+		return endpoint.List[Branch]{}, err
+	}
+	search := strings.ToLower(r.Search)
+	all = slices.DeleteFunc(all, func(b *v1alpha1.ProtectedBranch) bool {
+		return !strings.Contains(strings.ToLower(b.Spec.Branch), search)
+	})
+	slices.SortFunc(all, func(a, b *v1alpha1.ProtectedBranch) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	var failed error
+	page := endpoint.Page(r.Paging, all, func(b *v1alpha1.ProtectedBranch) Branch {
+		shown, err := f.show(ctx, scope, b)
+		failed = errors.Join(failed, err)
+		return shown
+	})
+	return page, failed
+}
+
+type nameRequest struct {
+	ID   string `param:"id" doc:"Id or full path of the project."`
+	Name string `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
+}
+
+func (f *Family) get(ctx context.Context, r *nameRequest) (Branch, error) {
+	scope := auth.From(ctx).Scope
+	all, err := f.catalog.Protections(ctx, scope)
+	if err != nil {
+		return Branch{}, err
+	}
+	for _, b := range all {
+		if b.Spec.Branch == r.Name {
+			return f.show(ctx, scope, b)
+		}
+	}
+	return Branch{}, endpoint.NotFound("")
+}
+
+type createRequest struct {
+	ID                   string                  `param:"id" doc:"Id or full path of the project."`
+	Name                 string                  `param:"name" required:"" blank:"refuse" doc:"Name of the branch, or a wildcard."`
+	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" doc:"Who may push."`
+	MergeAccessLevel     endpoint.Optional[int]  `param:"merge_access_level" values:"0,30,40,60" doc:"Who may merge."`
+	UnprotectAccessLevel endpoint.Optional[int]  `param:"unprotect_access_level" values:"30,40,60" doc:"Who may unprotect."`
+	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Who else may push."`
+	AllowedToMerge       []level                 `param:"allowed_to_merge" doc:"Who else may merge."`
+	AllowedToUnprotect   []level                 `param:"allowed_to_unprotect" doc:"Who else may unprotect."`
+	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" doc:"Whether those who may push may rewrite history."`
+	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
+	scope := auth.From(ctx).Scope
+	p := scope.Project
+	if holder, err := f.catalog.ProtectionOf(ctx, scope, r.Name); err != nil {
+		return Branch{}, err
+	} else if holder != nil {
+		return Branch{}, exists(r.Name)
+	}
+	b := &v1alpha1.ProtectedBranch{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name)},
+		Spec: v1alpha1.ProtectedBranchSpec{
+			ProjectRef:     &v1alpha1.Reference{Name: p.Name},
+			Branch:         r.Name,
+			AllowForcePush: r.AllowForcePush.Or(false), CodeOwnerApprovalRequired: r.CodeOwnerApproval.Or(false),
+		},
+	}
+	for _, set := range []struct {
+		levels *[]v1alpha1.AccessLevel
+		one    endpoint.Optional[int]
+		more   []level
+	}{
+		{&b.Spec.Push, r.PushAccessLevel, r.AllowedToPush},
+		{&b.Spec.Merge, r.MergeAccessLevel, r.AllowedToMerge},
+		{&b.Spec.Unprotect, r.UnprotectAccessLevel, r.AllowedToUnprotect},
+	} {
+		var err error
+		if *set.levels, err = f.declared(ctx, scope, set.one, set.more); err != nil {
+			return Branch{}, err
+		}
+	}
+	if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
+		return Branch{}, err
+	}
+	if err := f.writer.Create(ctx, b); errors.Is(err, declare.ErrExists) {
+		return Branch{}, exists(r.Name)
+	} else if err != nil {
+		return Branch{}, invalid(err)
+	}
+	return f.show(ctx, scope, b)
+}
+
+func exists(name string) error {
+	return endpoint.Message(http.StatusConflict, "Protected branch '%s' already exists", name)
+}
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var refused *declare.InvalidError
+	if errors.As(err, &refused) {
+		return endpoint.Unprocessable(refused.Reason)
+	}
+	return err
+}
+
+type updateRequest struct {
+	ID                 string                  `param:"id" doc:"Id or full path of the project."`
+	Name               string                  `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
+	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether those who may push may rewrite history."`
+	CodeOwnerApproval  endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
+	AllowedToPush      []level                 `param:"allowed_to_push" doc:"Levels to add, change or remove."`
+	AllowedToMerge     []level                 `param:"allowed_to_merge" doc:"Levels to add, change or remove."`
+	AllowedToUnprotect []level                 `param:"allowed_to_unprotect" doc:"Levels to add, change or remove."`
+}
+
+// update changes the levels in place, all in one write, so that the branch is protected throughout.
+func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
+	scope := auth.From(ctx).Scope
+	b, err := f.own(ctx, scope, r.Name)
+	if err != nil {
+		return Branch{}, err
+	}
+	err = f.writer.Update(ctx, b, func() error {
+		b.Spec.AllowForcePush = r.AllowForcePush.Or(b.Spec.AllowForcePush)
+		b.Spec.CodeOwnerApprovalRequired = r.CodeOwnerApproval.Or(b.Spec.CodeOwnerApprovalRequired)
+		return f.change(ctx, scope, b, r)
+	})
+	switch {
+	case errors.Is(err, declare.ErrGone):
+		return Branch{}, endpoint.NotFound("")
+	case err != nil:
+		return Branch{}, invalid(err)
+	}
+	return f.show(ctx, scope, b)
+}
+
+func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, error) {
+	b, err := f.own(ctx, auth.From(ctx).Scope, r.Name)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Delete(ctx, b); errors.Is(err, declare.ErrGone) {
+		return endpoint.None{}, endpoint.NotFound("")
+	} else if err != nil {
+		return endpoint.None{}, err
+	}
+	return endpoint.None{}, nil
+}
+
+// own returns a copy of the project's own protection of a name: inherited ones are changed where they are declared.
+func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
+	b, err := f.catalog.ProtectionOf(ctx, scope, name)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, endpoint.NotFound("")
+	}
+	return b.DeepCopy(), nil
+}
