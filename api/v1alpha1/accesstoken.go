@@ -28,6 +28,7 @@ const (
 
 // AccessTokenSpec declares a personal access token.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.revoked) || !oldSelf.revoked || has(self.revoked) && self.revoked",message="a revoked token stays revoked: make a new one",fieldPath=".revoked"
 type AccessTokenSpec struct {
 	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
 	// +kubebuilder:validation:Minimum=1
@@ -57,7 +58,6 @@ type AccessTokenSpec struct {
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
 	// revoked ends the token at once; it cannot be taken back.
-	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="a revoked token stays revoked: make a new one"
 	// +optional
 	Revoked bool `json:"revoked,omitempty"`
 

@@ -38,9 +38,9 @@ type Caller struct {
 // Anonymous reports whether nobody has signed in.
 func (c Caller) Anonymous() bool { return c.User == nil }
 
-// HasScope reports whether the token has any of the scopes.
-func (c Caller) HasScope(any ...v1alpha1.TokenScope) bool {
-	return slices.ContainsFunc(any, func(s v1alpha1.TokenScope) bool { return slices.Contains(c.Scopes, s) })
+// HasScope reports whether the token has one of the scopes.
+func (c Caller) HasScope(one ...v1alpha1.TokenScope) bool {
+	return slices.ContainsFunc(one, func(s v1alpha1.TokenScope) bool { return slices.Contains(c.Scopes, s) })
 }
 
 // Authenticator knows tokens.

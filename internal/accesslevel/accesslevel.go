@@ -56,10 +56,14 @@ func Of(b *v1alpha1.ProtectedBranch) IDs {
 }
 
 // Get returns the id of a level, or 0.
-func (i IDs) Get(s Set, namespace string, l v1alpha1.AccessLevel) int64 { return i[key(s, namespace, l)] }
+func (i IDs) Get(s Set, namespace string, l v1alpha1.AccessLevel) int64 {
+	return i[key(s, namespace, l)]
+}
 
 // Put gives a level an id.
-func (i IDs) Put(s Set, namespace string, l v1alpha1.AccessLevel, id int64) { i[key(s, namespace, l)] = id }
+func (i IDs) Put(s Set, namespace string, l v1alpha1.AccessLevel, id int64) {
+	i[key(s, namespace, l)] = id
+}
 
 // Write puts the ids of the levels that the protection has into its annotation, after giving one to each that has none. It
 // reports whether that changed the object.

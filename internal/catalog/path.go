@@ -239,11 +239,6 @@ func (c *Catalog) ProjectByPath(ctx context.Context, fullPath string) (*v1alpha1
 	return nil, ErrNotFound
 }
 
-// GroupByPath returns the group that holds a full path, or ErrNotFound.
-func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.Group, error) {
-	return c.anyGroup(ctx, "", v1alpha1.Reference{Path: fullPath})
-}
-
 // Group returns the group that a reference in an object of this namespace names, if it is of the same namespace.
 func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
 	g, err := c.anyGroup(ctx, namespace, ref)
@@ -257,33 +252,44 @@ func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Refe
 }
 
 // anyGroup returns the group that a reference names, of whatever namespace.
-func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
-	var g *v1alpha1.Group
-	err := ErrNotFound
+func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (g *v1alpha1.Group, err error) {
 	switch {
 	case ref.Name != "":
 		g = &v1alpha1.Group{}
 		err = c.get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, g)
 	case ref.Path != "":
-		var holder client.Object
-		if holder, err = c.ByPath(ctx, ref.Path); err == nil {
-			var ok bool
-			if g, ok = holder.(*v1alpha1.Group); !ok {
-				err = ErrNotFound
-			}
-		}
+		g, err = c.GroupByPath(ctx, ref.Path)
 	default:
-		var found []*v1alpha1.Group
-		if found, err = c.groups(ctx, IndexID, strconv.FormatInt(ref.ID, 10)); err == nil {
-			if g = Oldest(found); g == nil {
-				err = ErrNotFound
-			}
-		}
+		g, err = c.GroupByID(ctx, ref.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", Show(ref), err)
 	}
 	return g, nil
+}
+
+// GroupByID returns the group that has a REST id, or ErrNotFound.
+func (c *Catalog) GroupByID(ctx context.Context, id int64) (*v1alpha1.Group, error) {
+	found, err := c.groups(ctx, IndexID, strconv.FormatInt(id, 10))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, ErrNotFound
+	}
+	return Oldest(found), nil
+}
+
+// GroupByPath returns the group that holds a full path, or ErrNotFound.
+func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.Group, error) {
+	holder, err := c.ByPath(ctx, fullPath)
+	if err != nil {
+		return nil, err
+	}
+	if g, ok := holder.(*v1alpha1.Group); ok {
+		return g, nil
+	}
+	return nil, ErrNotFound
 }
 
 // Project returns the project that a reference in an object of this namespace names, if it is of the same namespace.

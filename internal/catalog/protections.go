@@ -288,11 +288,6 @@ func (c *Catalog) DeployKeysOf(ctx context.Context, p *v1alpha1.Project) ([]*v1a
 	return slices.DeleteFunc(found, func(k *v1alpha1.DeployKey) bool { return k.Namespace != p.Namespace }), nil
 }
 
-// GroupByID returns the group that has a REST id.
-func (c *Catalog) GroupByID(ctx context.Context, id int64) (*v1alpha1.Group, error) {
-	return c.anyGroup(ctx, "", v1alpha1.Reference{ID: id})
-}
-
 // DisplayName is what people call a user.
 func DisplayName(u *v1alpha1.User) string { return Title(u.Spec.Name, u.Spec.Username) }
 
