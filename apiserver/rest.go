@@ -6,10 +6,17 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
+	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
+	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
+	"github.com/forgeplane/forgeplane/apiserver/v4/members"
+	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
@@ -28,7 +35,12 @@ type restOptions struct {
 	catalog  *catalog.Catalog
 	writer   *declare.Writer
 	ids      accesslevel.Allocator
+	clock    clock.PassiveClock
 	log      logr.Logger
+	// namespace is the platform's, where the values of tokens are kept.
+	namespace string
+	// home is the namespace of what is made over REST and has no other.
+	home string
 }
 
 // newREST returns the tree of the REST API, which both doors serve. It is here that a family is added.
@@ -37,25 +49,36 @@ func newREST(o restOptions) *endpoint.Handler {
 	return endpoint.NewHandler(
 		endpoint.Options{
 			Guard: o.guard, Log: o.log,
+			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: func(*http.Request) *url.URL { return o.external.JoinPath(restPrefix) },
 		},
-		instance.New(o.version).Table(),
-		users.New(webURL).Table(),
-		protectedbranches.New(o.catalog, o.writer, o.ids).Table(),
+		instance.New(o.version).Table().Named("Instance"),
+		users.New(o.catalog, o.writer, webURL).Table().Named("Users"),
+		accesstokens.New(o.catalog, o.writer, o.clock, o.namespace).Table().Named("Personal access tokens"),
+		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
+		projects.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Projects"),
+		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
+		deploykeys.New(o.catalog, o.writer).Table().Named("Deploy keys"),
+		protectedbranches.New(o.catalog, o.writer, o.ids).Table().Named("Protected branches"),
 	)
 }
 
-// split sends what is below restPrefix to the REST API, and all else to Git. The path goes on as it was sent.
-func split(rest, git http.Handler) http.Handler {
+// split sends what is below restPrefix to the REST API, the page about it to the reader, and all else to Git. The path goes on
+// as it was sent.
+func split(rest, page, git http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path, below := strings.CutPrefix(r.URL.EscapedPath(), restPrefix+"/")
-		if !below {
-			git.ServeHTTP(w, r)
+		escaped := r.URL.EscapedPath()
+		if path, below := strings.CutPrefix(escaped, restPrefix+"/"); below {
+			inner := *r
+			inner.URL = cloneWithPath(r.URL, "/"+path)
+			rest.ServeHTTP(w, &inner)
 			return
 		}
-		inner := *r
-		inner.URL = cloneWithPath(r.URL, "/"+path)
-		rest.ServeHTTP(w, &inner)
+		if escaped == docs.Path || strings.HasPrefix(escaped, docs.Path+"/") {
+			page.ServeHTTP(w, r)
+			return
+		}
+		git.ServeHTTP(w, r)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -47,14 +48,20 @@ type Options struct {
 	ExternalURL *url.URL
 	// Version of Forgeplane.
 	Version string
+	// Namespace is the platform's: the values of tokens are kept there.
+	Namespace string
+	// Home is the namespace of personal projects, and of what is made over REST without a group above.
+	Home string
 
 	Catalog      *catalog.Catalog
 	Repositories *repository.Repositories
 	// Client writes what REST callers declare; it reads its own writes.
 	Client client.Client
-	IDs    *ids.Allocator
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	// Live reads past the cache.
+	Live  client.Reader
+	IDs   *ids.Allocator
+	Clock clock.PassiveClock
+	Log   logr.Logger
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -89,10 +96,16 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
 	}
-	s.handler = split(newREST(restOptions{
+	page, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
+	if err != nil {
+		return nil, fmt.Errorf("setting up the page of the API: %w", err)
+	}
+	rest := newREST(restOptions{
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
-		writer: declare.NewWriter(o.Client, o.IDs), ids: o.IDs, log: o.Log,
-	}), gitServer)
+		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, log: o.Log,
+		clock: o.Clock, namespace: o.Namespace, home: o.Home,
+	})
+	s.handler = split(rest, page, gitServer)
 	return s, nil
 }
 

@@ -42,6 +42,9 @@ type NamespaceSelector struct {
 // +kubebuilder:validation:MaxLength=63
 type LabelValue string
 
+// LabelPersonal marks the group that holds the personal projects of a user; its value is the user's id.
+const LabelPersonal = "forgeplane.dev/personal"
+
 // GroupSpec declares a group.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type GroupSpec struct {

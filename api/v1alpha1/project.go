@@ -34,7 +34,26 @@ type Features struct {
 	// +kubebuilder:default=Enabled
 	// +optional
 	Repository FeatureAccess `json:"repository,omitempty"`
+
+	// containerRegistry is the images of the project.
+	// +kubebuilder:default=Enabled
+	// +optional
+	ContainerRegistry FeatureAccess `json:"containerRegistry,omitempty"`
 }
+
+// RESTWrites says what REST callers may do with what is declared for a project.
+// +kubebuilder:validation:Enum=Allow;RefuseDeclared;Refuse
+type RESTWrites string
+
+// The choices of restWrites.
+const (
+	// RESTWritesAllow lets them change everything.
+	RESTWritesAllow RESTWrites = "Allow"
+	// RESTWritesRefuseDeclared keeps them from changing what somebody declares through Kubernetes, such as a GitOps tool.
+	RESTWritesRefuseDeclared RESTWrites = "RefuseDeclared"
+	// RESTWritesRefuse keeps them from changing anything.
+	RESTWritesRefuse RESTWrites = "Refuse"
+)
 
 // ProjectSpec declares a project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
@@ -96,7 +115,7 @@ type ProjectSpec struct {
 	ObjectFormat ObjectFormat `json:"objectFormat,omitempty"`
 
 	// features narrow who may use parts of the project.
-	// +kubebuilder:default={repository:Enabled}
+	// +kubebuilder:default={repository:Enabled,containerRegistry:Enabled}
 	// +optional
 	Features Features `json:"features,omitempty,omitzero"`
 
@@ -120,6 +139,12 @@ type ProjectSpec struct {
 	// readOnly refuses pushes for a while, for example during maintenance of a shard.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
+
+	// restWrites says what REST callers may change of the project and its settings. With RefuseDeclared a write to an object
+	// that somebody declares through Kubernetes, such as a GitOps tool, is refused and names who does.
+	// +kubebuilder:default=Allow
+	// +optional
+	RESTWrites RESTWrites `json:"restWrites,omitempty"`
 
 	// deletionPolicy says whether the repository goes with the project.
 	// +kubebuilder:default=Delete

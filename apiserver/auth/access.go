@@ -10,26 +10,16 @@ import (
 
 // Access returns what a caller may do with the project of a scope, or with its group when it has no project.
 func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
-	own := s.Groups[0].Spec.Visibility
-	access := Access{signedIn: !c.Anonymous()}
-	if s.Project != nil {
-		own, access.code = s.Project.Spec.Visibility, s.Project.Spec.Features.Repository
-	}
-	access.visibility = catalog.Visibility(own, s.Groups)
-	if c.Anonymous() {
-		return access, nil
-	}
-	if c.User.Spec.Admin {
-		access.Role, access.Admin = role.Owner, true
-		return access, nil
-	}
+	seen := catalog.Seen{Scope: s}
 	var err error
-	if s.Project != nil {
-		access.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
-	} else {
-		access.Role, err = a.catalog.GroupRole(ctx, c.User, s.Groups[0], a.clock.Now())
+	switch {
+	case c.Anonymous() || c.User.Spec.Admin:
+	case s.Project != nil:
+		seen.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
+	default:
+		seen.Role, err = a.catalog.GroupRole(ctx, c.User, s.Groups[0], a.clock.Now())
 	}
-	return access, err
+	return AccessOf(c, seen), err
 }
 
 // InGroup reports whether a caller is a member of a group, of it or of one above it.
@@ -39,4 +29,18 @@ func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group
 	}
 	r, err := a.catalog.GroupRole(ctx, c.User, g, a.clock.Now())
 	return r > role.None, err
+}
+
+// AccessOf is Access for what a catalog.Tree of the caller has found.
+func AccessOf(c Caller, s catalog.Seen) Access {
+	own := s.Groups[0].Spec.Visibility
+	access := Access{signedIn: !c.Anonymous(), Role: s.Role}
+	if s.Project != nil {
+		own, access.code = s.Project.Spec.Visibility, s.Project.Spec.Features.Repository
+	}
+	access.visibility = catalog.Visibility(own, s.Groups)
+	if !c.Anonymous() && c.User.Spec.Admin {
+		access.Role, access.Admin = role.Owner, true
+	}
+	return access
 }

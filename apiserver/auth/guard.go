@@ -91,6 +91,23 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	return err
 }
 
+// Locate returns the group of an id that a parameter names, if the caller has an ability about it.
+func (g *Guard) Locate(ctx context.Context, c Caller, what endpoint.Ability, id int64) (catalog.Scope, error) {
+	s := Subject{Caller: c}
+	if err := g.locate(ctx, &s, rules[what].about, strconv.FormatInt(id, 10)); err != nil {
+		return catalog.Scope{}, err
+	}
+	if !s.Access.May(what) {
+		return catalog.Scope{}, endpoint.Forbidden("")
+	}
+	return s.Scope, nil
+}
+
+// Access returns what a caller may do with a project or group.
+func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
+	return g.auth.Access(ctx, c, s)
+}
+
 // Project returns the scope of the project that an id or full path names. What looks like a number is an id.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 	var p *v1alpha1.Project

@@ -12,7 +12,8 @@
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
 //
-// A field of type Optional tells a parameter that is absent from one that is null.
+// A field of type Optional tells a parameter that is absent from one that is null. A response type says with json tags what
+// it gives; doc describes its fields, too.
 package endpoint
 
 import (
@@ -29,6 +30,14 @@ type Ability string
 // Table is the endpoints of a family.
 type Table []*Endpoint
 
+// Named gives the family its name, under which the OpenAPI document has its endpoints.
+func (t Table) Named(family string) Table {
+	for _, e := range t {
+		e.family = family
+	}
+	return t
+}
+
 // Endpoint is a row of a table: a method, a path, and what happens there.
 type Endpoint struct {
 	method  string
@@ -37,7 +46,9 @@ type Endpoint struct {
 	ability Ability
 	scopes  []string
 	status  int
+	also    []int
 	public  bool
+	family  string
 
 	request  *plan
 	response reflect.Type
@@ -109,6 +120,12 @@ func (e *Endpoint) Scopes(scopes ...string) *Endpoint {
 // Status replaces the status of success.
 func (e *Endpoint) Status(code int) *Endpoint {
 	e.status = code
+	return e
+}
+
+// Also names statuses other than the usual ones with which it answers, such as 304, 405 and 503, for the OpenAPI document.
+func (e *Endpoint) Also(codes ...int) *Endpoint {
+	e.also = codes
 	return e
 }
 

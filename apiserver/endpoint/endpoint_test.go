@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
 type grant struct {
@@ -39,7 +40,7 @@ type request struct {
 	} `param:"position"`
 }
 
-func echo(_ context.Context, r *request) (*request, error) { return r, nil }
+func echo(_ context.Context, r *request) (any, error) { return r, nil }
 
 // open admits everybody.
 type open struct{}
@@ -48,16 +49,21 @@ func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (c
 	return r.Context(), nil
 }
 
-func serve(t *testing.T, table endpoint.Table, r *http.Request) *httptest.ResponseRecorder {
-	t.Helper()
-	h := endpoint.NewHandler(endpoint.Options{
+func newHandler(table endpoint.Table) *endpoint.Handler {
+	return endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(),
 		BaseURL: func(*http.Request) *url.URL {
 			return &url.URL{Scheme: "https", Host: "forge.example", Path: "/api/v4"}
 		},
+		Info: endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
 	}, table)
+}
+
+func serve(t *testing.T, table endpoint.Table, r *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	h := newHandler(table)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	endpointtest.Of(t, h).Handler(t, h).ServeHTTP(w, r)
 	return w
 }
 
@@ -255,7 +261,8 @@ func TestFailuresTellTheClientNothing(t *testing.T) {
 		endpoint.Get("/panic", func(context.Context, *endpoint.None) (endpoint.None, error) { panic("hunter2") }),
 	}
 	for _, path := range []string{"/error", "/panic"} {
-		w := serve(t, broken, httptest.NewRequest(http.MethodGet, path, nil))
+		w := httptest.NewRecorder()
+		newHandler(broken).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != 500 || w.Body.String() != `{"message":"500 Internal Server Error"}` {
 			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
 		}
@@ -275,12 +282,15 @@ func FuzzBinding(f *testing.F) {
 	f.Add("name=n&color=c&grants[][user_id]=1&position[base_sha]=x", `{"name":"n","color":[1,{"a":null}]}`)
 	f.Add("a[b][]=1&a[b]=2&a=3&[]=4&a[", `{"name":"n","name":1e999}`)
 	f.Add("page=9999999999&per_page=-1&ids[][x]=1", "\x00\xff")
+	h := newHandler(echoing)
+	contract := endpointtest.Of(f, h)
 	f.Fuzz(func(t *testing.T, form, body string) {
 		for contentType, text := range map[string]string{"application/x-www-form-urlencoded": form, "application/json": body} {
 			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(text))
 			r.URL.RawQuery = form
 			r.Header.Set("Content-Type", contentType)
-			w := serve(t, echoing, r)
+			w := httptest.NewRecorder()
+			contract.Handler(t, h).ServeHTTP(w, r)
 			var answer map[string]any
 			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 				t.Fatalf("%q %q: %d %q: %v", form, text, w.Code, w.Body, err)

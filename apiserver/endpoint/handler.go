@@ -31,20 +31,27 @@ type Options struct {
 	Guard Guard
 	// BaseURL is what clients put before the path of an endpoint, as in https://forge.example/api/v4.
 	BaseURL func(r *http.Request) *url.URL
-	Log     logr.Logger
+	// Info is for the OpenAPI document.
+	Info Info
+	Log  logr.Logger
 }
 
 // Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
 type Handler struct {
-	options Options
-	mux     *http.ServeMux
-	tables  []Table
-	buffers sync.Pool
+	options  Options
+	mux      *http.ServeMux
+	tables   []Table
+	buffers  sync.Pool
+	document func() []byte
 }
 
 // NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
 func NewHandler(o Options, tables ...Table) *Handler {
-	h := &Handler{options: o, mux: http.NewServeMux(), tables: tables}
+	h := &Handler{options: o, mux: http.NewServeMux()}
+	h.document = sync.OnceValue(h.buildOpenAPI)
+	h.tables = append(slices.Clip(tables), Table{
+		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
+	}.Named("Reference"))
 	h.buffers.New = func() any { return &bytes.Buffer{} }
 	for e := range h.Endpoints() {
 		names := pathParameters(e.path)

@@ -33,6 +33,7 @@ type options struct {
 	// of the server
 	httpAddress string
 	externalURL string
+	home        string
 	runtimeDir  string
 	hookBinary  string
 	gitBinary   string
@@ -47,7 +48,7 @@ func defaults(p parts) *options {
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git",
+		gitBinary: "git", home: "forgeplane-home",
 	}
 }
 
@@ -70,6 +71,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	if p.server {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
+		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
 	}

@@ -19,8 +19,8 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: version,
-		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), IDs: s.ids, Clock: clock.RealClock{},
+		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home,
+		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("server"), Pushed: observer.Pushed,
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,6 +34,34 @@ func (c *Catalog) Keys(ctx context.Context, obj client.Object) []string {
 // up when what it refers to appears, changes or goes.
 func (c *Catalog) Referrers(of client.ObjectList, index string) handler.MapFunc {
 	return c.Peers(of, index, c.Keys)
+}
+
+// KeysBelow returns every key under which a reference may name a group that is anywhere below obj, a group itself.
+func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
+	g, ok := obj.(*v1alpha1.Group)
+	if !ok {
+		return nil
+	}
+	var keys []string
+	seen := map[types.UID]bool{g.UID: true} // There may be a cycle.
+	for next := []*v1alpha1.Group{g}; len(next) > 0; next = next[1:] {
+		own := c.GroupKeys(ctx, next[0])
+		if next[0] != g {
+			keys = append(keys, own...)
+		}
+		children, err := c.groups(ctx, IndexGroup, own...)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Looking up the groups below a group", "group", client.ObjectKeyFromObject(g))
+			return keys
+		}
+		for _, child := range children {
+			if !seen[child.UID] {
+				seen[child.UID] = true
+				next = append(next, child)
+			}
+		}
+	}
+	return keys
 }
 
 // Peers maps an object to the objects of a list's kind that have any of its keys in an index.

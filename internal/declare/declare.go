@@ -3,14 +3,18 @@
 package declare
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -33,12 +37,54 @@ func (e *InvalidError) Error() string { return e.Reason }
 // Writer writes objects. It is safe for use by several goroutines.
 type Writer struct {
 	client client.Client
+	live   client.Reader
 	ids    frame.Allocator
 }
 
-// NewWriter returns a writer. c reads its own writes.
-func NewWriter(c client.Client, ids frame.Allocator) *Writer {
-	return &Writer{client: client.WithFieldOwner(c, string(FieldOwner)), ids: ids}
+// NewWriter returns a writer. c reads its own writes, live reads past the cache.
+func NewWriter(c client.Client, live client.Reader, ids frame.Allocator) *Writer {
+	return &Writer{client: client.WithFieldOwner(c, string(FieldOwner)), live: live, ids: ids}
+}
+
+// RefusedError says that a project lets REST callers not change an object.
+type RefusedError struct {
+	// Manager is who applies the object from elsewhere; empty where the project refuses every change.
+	Manager string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Manager == "" {
+		return "the project refuses changes over REST: they are declared elsewhere"
+	}
+	return fmt.Sprintf("this is managed by %s, so a change over REST would be undone: change it there", e.Manager)
+}
+
+// Allow returns a RefusedError when spec.restWrites of a project keeps REST callers from changing obj, an object of the
+// project or the project itself; nil as obj stands for one that is to be created.
+func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Object) error {
+	switch {
+	case p.Spec.RESTWrites == v1alpha1.RESTWritesRefuse:
+		return &RefusedError{}
+	case p.Spec.RESTWrites != v1alpha1.RESTWritesRefuseDeclared || obj == nil:
+		return nil
+	}
+	// The cache does not keep who manages what.
+	current := obj.DeepCopyObject().(client.Object)
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for _, m := range current.GetManagedFields() {
+		if declares(m) {
+			return &RefusedError{Manager: m.Manager}
+		}
+	}
+	return nil
+}
+
+// declares reports whether a field manager other than Forgeplane itself says something in the spec.
+func declares(m metav1.ManagedFieldsEntry) bool {
+	return m.Subresource == "" && !strings.HasPrefix(m.Manager, "forgeplane") &&
+		m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.Raw, []byte(`"f:spec"`))
 }
 
 // Create makes an object, with a REST id where its kind has one.
@@ -56,6 +102,19 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 		return explain(err)
 	}
 	return w.seen(ctx, obj)
+}
+
+// Ensure makes an object unless it is there, and reads it in either case.
+func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := w.Create(ctx, obj); !errors.Is(err, ErrExists) {
+		return err
+	}
+	// Another replica was faster, and the cache may still have to learn of it.
+	return w.live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
 // Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result.

@@ -27,6 +27,8 @@ type Family struct {
 	ids     accesslevel.Allocator
 }
 
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;patch;delete
+
 // New returns the family.
 func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator) *Family {
 	return &Family{catalog: cat, writer: w, ids: ids}
@@ -139,6 +141,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 	if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
 		return Branch{}, err
 	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Branch{}, refused(err)
+	}
 	if err := f.writer.Create(ctx, b); errors.Is(err, declare.ErrExists) {
 		return Branch{}, exists(r.Name)
 	} else if err != nil {
@@ -153,9 +158,18 @@ func exists(name string) error {
 
 // invalid answers for an object that the schema refuses.
 func invalid(err error) error {
-	var refused *declare.InvalidError
-	if errors.As(err, &refused) {
-		return endpoint.Unprocessable(refused.Reason)
+	var e *declare.InvalidError
+	if errors.As(err, &e) {
+		return endpoint.Unprocessable(e.Reason)
+	}
+	return err
+}
+
+// refused answers for a project whose settings are not for REST callers to change.
+func refused(err error) error {
+	var e *declare.RefusedError
+	if errors.As(err, &e) {
+		return endpoint.Forbidden(e.Error())
 	}
 	return err
 }
@@ -204,7 +218,8 @@ func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, err
 	return endpoint.None{}, nil
 }
 
-// own returns a copy of the project's own protection of a name: inherited ones are changed where they are declared.
+// own returns a copy of the project's own protection of a name, if it may be changed: inherited ones are changed where they
+// are declared.
 func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
 	b, err := f.catalog.ProtectionOf(ctx, scope, name)
 	if err != nil {
@@ -213,5 +228,5 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1
 	if b == nil {
 		return nil, endpoint.NotFound("")
 	}
-	return b.DeepCopy(), nil
+	return b.DeepCopy(), refused(f.writer.Allow(ctx, scope.Project, b))
 }

@@ -3,29 +3,30 @@ package users
 import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/apiserver/profile"
 )
 
-// Summary is "User summary" of the core interface document.
-type Summary struct {
-	ID        int64   `json:"id"`
-	Username  string  `json:"username"`
-	Name      string  `json:"name"`
-	State     string  `json:"state" doc:"active or blocked."`
-	AvatarURL *string `json:"avatar_url"`
-	WebURL    string  `json:"web_url"`
+// User is a user: in a list for everybody the summary alone, with the profile where one user is shown, and with the
+// account for himself and for administrators.
+type User struct {
+	profile.Summary
+	*Profile
+	*Account
 }
 
-// User is the extended user record.
-type User struct {
-	Summary
-	CreatedAt        endpoint.Time `json:"created_at"`
-	Bio              string        `json:"bio"`
-	Location         string        `json:"location"`
-	PublicEmail      string        `json:"public_email"`
-	WebsiteURL       string        `json:"website_url"`
-	Organization     string        `json:"organization"`
-	Bot              bool          `json:"bot"`
+// Profile is what everybody may know who is signed in.
+type Profile struct {
+	CreatedAt    endpoint.Time `json:"created_at"`
+	Bio          string        `json:"bio"`
+	Location     string        `json:"location"`
+	PublicEmail  string        `json:"public_email"`
+	WebsiteURL   string        `json:"website_url"`
+	Organization string        `json:"organization"`
+	Bot          bool          `json:"bot"`
+}
+
+// Account is what the user himself may know, and administrators.
+type Account struct {
 	Email            string        `json:"email"`
 	ConfirmedAt      endpoint.Time `json:"confirmed_at"`
 	LastSignInAt     endpoint.Time `json:"last_sign_in_at"`
@@ -46,24 +47,21 @@ type User struct {
 // projectsLimit is shown for compatibility; there is no limit.
 const projectsLimit = 100_000
 
-// Summarise is how others see a user.
-func Summarise(u *v1alpha1.User, webURL string) Summary {
-	state := "active"
-	if u.Spec.State == v1alpha1.UserBlocked {
-		state = "blocked"
-	}
-	return Summary{
-		ID: u.Spec.ID, Username: u.Spec.Username, Name: catalog.DisplayName(u), State: state,
-		WebURL: webURL + "/" + u.Spec.Username,
-	}
+// summary is how a user stands in lists for others.
+func summary(u *v1alpha1.User, webURL string) User { return User{Summary: profile.Of(u, webURL)} }
+
+// seen is how others see a user.
+func seen(u *v1alpha1.User, webURL string) User {
+	shown := summary(u, webURL)
+	shown.Profile = &Profile{CreatedAt: endpoint.Time(u.CreationTimestamp.Time), Bot: u.Spec.Type == v1alpha1.UserBot}
+	return shown
 }
 
 // full is how a user sees himself, and administrators see him.
 func full(u *v1alpha1.User, webURL string, toAdmin bool) User {
-	created := endpoint.Time(u.CreationTimestamp.Time)
-	shown := User{
-		Summary: Summarise(u, webURL), CreatedAt: created, ConfirmedAt: created,
-		Bot: u.Spec.Type == v1alpha1.UserBot, Email: u.Spec.Email,
+	shown := seen(u, webURL)
+	shown.Account = &Account{
+		Email: u.Spec.Email, ConfirmedAt: endpoint.Time(u.CreationTimestamp.Time),
 		ThemeID: 1, ColorSchemeID: 1, ProjectsLimit: projectsLimit, Identities: []string{},
 		CanCreateGroup: true, CanCreateProject: true,
 	}

@@ -3,27 +3,122 @@ package users
 
 import (
 	"context"
+	"errors"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
 )
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users/status,verbs=patch
 
 // Family serves users.
 type Family struct {
-	webURL string
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	webURL  string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(webURL string) *Family { return &Family{webURL: webURL} }
+func New(cat *catalog.Catalog, w *declare.Writer, webURL string) *Family {
+	return &Family{catalog: cat, writer: w, webURL: webURL}
+}
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
+	reading := []string{"api", "read_api", "read_user"}
 	return endpoint.Table{
-		endpoint.Get("/user", f.current).Scopes("api", "read_api", "read_user").Doc("Get the user who calls."),
+		endpoint.Get("/user", f.current).Scopes(reading...).
+			Doc("Get the user who calls."),
+		endpoint.Get("/users", f.list).Scopes(reading...).
+			Doc("List users; administrators see their accounts."),
+		endpoint.Get("/users/{id}", f.get).Scopes(reading...).
+			Doc("Get a user; administrators see his account."),
+		endpoint.Post("/users", f.create).Needs(auth.AdminInstance).
+			Doc("Create a user."),
+		endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).
+			Doc("Change a user."),
+		endpoint.Delete("/users/{id}", f.remove).Needs(auth.AdminInstance).
+			Doc("Remove a user."),
+		endpoint.Post("/users/{id}/block", f.block).Needs(auth.AdminInstance).
+			Doc("Refuse a user everywhere, whatever token is shown."),
+		endpoint.Post("/users/{id}/unblock", f.unblock).Needs(auth.AdminInstance).
+			Doc("Let a blocked user in again."),
 	}
 }
 
 func (f *Family) current(ctx context.Context, _ *endpoint.None) (User, error) {
 	u := auth.From(ctx).Caller.User
 	return full(u, f.webURL, u.Spec.Admin), nil
+}
+
+type userRequest struct {
+	ID int64 `param:"id" doc:"Id of the user."`
+}
+
+func (f *Family) get(ctx context.Context, r *userRequest) (User, error) {
+	u, err := f.user(ctx, r.ID)
+	switch {
+	case err != nil:
+		return User{}, err
+	case auth.From(ctx).Access.Admin:
+		return full(u, f.webURL, true), nil
+	default:
+		return seen(u, f.webURL), nil
+	}
+}
+
+func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, error) {
+	u, err := f.user(ctx, r.ID)
+	if err == nil {
+		err = f.writer.Delete(ctx, u)
+	}
+	return endpoint.None{}, gone(err)
+}
+
+func (f *Family) block(ctx context.Context, r *userRequest) (bool, error) {
+	if auth.From(ctx).Caller.User.Spec.ID == r.ID {
+		return false, endpoint.Forbidden("The API initiating user cannot be blocked by the API")
+	}
+	return f.enter(ctx, r.ID, v1alpha1.UserBlocked)
+}
+
+func (f *Family) unblock(ctx context.Context, r *userRequest) (bool, error) {
+	return f.enter(ctx, r.ID, v1alpha1.UserActive)
+}
+
+// enter brings a user into a state.
+func (f *Family) enter(ctx context.Context, id int64, state v1alpha1.UserState) (bool, error) {
+	u, err := f.user(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	err = f.writer.Update(ctx, u, func() error {
+		u.Spec.State = state
+		return nil
+	})
+	return err == nil, gone(err)
+}
+
+// user returns a copy of the user who has an id.
+func (f *Family) user(ctx context.Context, id int64) (*v1alpha1.User, error) {
+	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: id})
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, endpoint.NotFound("User")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u.DeepCopy(), nil
+}
+
+// gone answers for a user who was removed meanwhile.
+func gone(err error) error {
+	if errors.Is(err, declare.ErrGone) {
+		return endpoint.NotFound("User")
+	}
+	return err
 }

@@ -1,0 +1,165 @@
+// Package endpointtest holds what an API answers against its OpenAPI document, for tests.
+package endpointtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/pb33f/libopenapi/datamodel" // carries the official schema of OpenAPI documents
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Contract is an OpenAPI 3.1 document that answers are held against.
+type Contract struct {
+	mux        *http.ServeMux
+	operations map[string]operation
+	unknown    *jsonschema.Schema
+}
+
+// operation is the answers of one operation by status.
+type operation map[string]response
+
+// response is what an answer is to be.
+type response struct {
+	body    *jsonschema.Schema // nil for none
+	headers map[string]header
+}
+
+type header struct {
+	required bool
+	schema   *jsonschema.Schema
+}
+
+// Load reads a document. It fails when the document is not valid: by the schema of OpenAPI, in one of its own schemas, or
+// because two operations cannot be told apart.
+func Load(text []byte) (*Contract, error) {
+	l, err := newLoader(text)
+	if err != nil {
+		return nil, err
+	}
+	c := &Contract{mux: http.NewServeMux(), operations: map[string]operation{}}
+	if c.unknown, err = l.schema("components", "schemas", "ParameterError"); err != nil {
+		return nil, err
+	}
+	seen := map[string]string{}
+	for path, item := range child(l.document, "paths") {
+		form := parameter.ReplaceAllString(path, "{}")
+		if other, ok := seen[form]; ok {
+			return nil, fmt.Errorf("%s and %s are one path", path, other)
+		}
+		seen[form] = path
+		for method, op := range item.(map[string]any) {
+			if err := l.allSchemas(op, "paths", path, method); err != nil {
+				return nil, err
+			}
+			pattern := strings.ToUpper(method) + " " + path
+			c.mux.Handle(pattern, http.NotFoundHandler())
+			if c.operations[pattern], err = l.operation("paths", path, method, "responses"); err != nil {
+				return nil, fmt.Errorf("%s: %w", pattern, err)
+			}
+		}
+	}
+	return c, unique(l.document)
+}
+
+var parameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// unique reports operations of one name.
+func unique(document map[string]any) error {
+	seen := map[any]string{}
+	for path, item := range child(document, "paths") {
+		for method, op := range item.(map[string]any) {
+			id := op.(map[string]any)["operationId"]
+			if other, ok := seen[id]; ok {
+				return fmt.Errorf("%s %s and %s have the operationId %v", method, path, other, id)
+			}
+			seen[id] = method + " " + path
+		}
+	}
+	return nil
+}
+
+// Check holds an answer with the given body against what the document says of the method and the path, which is escaped and
+// without what comes before the paths of the document. Where the document has no operation, the answer is to be 404 or 405.
+func (c *Contract) Check(method, path string, status int, h http.Header, body []byte) error {
+	address, err := url.Parse(path)
+	if err != nil {
+		return fmt.Errorf("the path: %w", err)
+	}
+	_, pattern := c.mux.Handler(&http.Request{Method: method, URL: address})
+	op, ok := c.operations[pattern]
+	switch {
+	case !ok && status != http.StatusNotFound && status != http.StatusMethodNotAllowed:
+		return fmt.Errorf("the document has no such operation, but the answer is %d", status)
+	case !ok:
+		return matches(response{body: c.unknown}, method, h, body)
+	}
+	want, ok := op[fmt.Sprint(status)]
+	if !ok {
+		return fmt.Errorf("the document has no answer %d for %s; the body is %.300s", status, pattern, body)
+	}
+	if err := matches(want, method, h, body); err != nil {
+		return fmt.Errorf("the answer %d is not what the document says of %s: %w; the body is %.300s", status, pattern, err, body)
+	}
+	return nil
+}
+
+func matches(want response, method string, h http.Header, body []byte) error {
+	for name, wanted := range want.headers {
+		if err := wanted.matches(h.Values(name)); err != nil {
+			return fmt.Errorf("header %s: %w", name, err)
+		}
+	}
+	if method == http.MethodHead {
+		return nil
+	}
+	if want.body == nil {
+		if len(body) > 0 {
+			return fmt.Errorf("there is a body")
+		}
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/json" {
+		return fmt.Errorf("the content type is %q", h.Get("Content-Type"))
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	return want.body.Validate(value)
+}
+
+func (want header) matches(values []string) error {
+	switch {
+	case len(values) == 0 && want.required:
+		return fmt.Errorf("is missing")
+	case len(values) == 0:
+		return nil
+	case len(values) > 1:
+		return fmt.Errorf("is there %d times", len(values))
+	}
+	if want.schema.Validate(values[0]) == nil {
+		return nil
+	}
+	return want.schema.Validate(json.Number(values[0]))
+}
+
+// officialSchema is what every OpenAPI 3.1 document has to match.
+var officialSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	official, err := jsonschema.UnmarshalJSON(strings.NewReader(datamodel.OpenAPI31SchemaData))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("openapi-3.1.json", official); err != nil {
+		return nil, err
+	}
+	return compiler.Compile("openapi-3.1.json")
+})

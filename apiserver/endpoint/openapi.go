@@ -1,0 +1,238 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Info is what the OpenAPI document says of the API as a whole.
+type Info struct {
+	// Title is the name of the API.
+	Title string
+	// Version is that of the program that serves it.
+	Version string
+	// Server is where the paths of endpoints begin: a URL, or a reference relative to the document, such as ../v4.
+	Server string
+}
+
+// conventions are what is the same for all endpoints.
+const conventions = "Parameters are taken from the query, from a form (URL-encoded or multipart) or from a JSON object, " +
+	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
+	"and an empty value stands for null where null is allowed. " +
+	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."
+
+// object is an object of the document.
+type object = map[string]any
+
+// OpenAPI returns the OpenAPI 3.1 document of all endpoints. It is served at /openapi.json, to everybody.
+func (h *Handler) OpenAPI() []byte { return h.document() }
+
+func (h *Handler) getOpenAPI(context.Context, *None) (json.RawMessage, error) {
+	return h.document(), nil
+}
+
+func (h *Handler) buildOpenAPI() []byte {
+	info := h.options.Info
+	paths, tags, families := map[string]object{}, []object{}, map[string]bool{}
+	all := newSchemas()
+	for e := range h.Endpoints() {
+		if paths[e.path] == nil {
+			paths[e.path] = object{}
+		}
+		paths[e.path][strings.ToLower(e.method)] = all.operation(e)
+		if e.family != "" && !families[e.family] {
+			families[e.family] = true
+			tags = append(tags, object{"name": e.family})
+		}
+	}
+	document := object{
+		"openapi": "3.1.0",
+		"info":    object{"title": info.Title, "version": info.Version, "description": conventions},
+		"tags":    tags, "paths": paths, "security": security,
+		"components": object{
+			"schemas": all.components, "responses": failureResponses(), "headers": headers, "securitySchemes": securitySchemes,
+		},
+	}
+	if info.Server != "" {
+		document["servers"] = []object{{"url": info.Server}}
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		panic(fmt.Sprintf("endpoint: encoding the OpenAPI document: %v", err)) // it is made of nothing that cannot be
+	}
+	return text
+}
+
+var (
+	security = []object{{"privateToken": []string{}}, {"bearer": []string{}}, {"privateTokenQuery": []string{}}}
+
+	securitySchemes = object{
+		"privateToken":      object{"type": "apiKey", "in": "header", "name": "PRIVATE-TOKEN", "description": "An access token."},
+		"bearer":            object{"type": "http", "scheme": "bearer", "description": "An access token."},
+		"privateTokenQuery": object{"type": "apiKey", "in": "query", "name": "private_token", "description": "An access token. It ends up in logs: prefer a header."},
+	}
+
+	headers = object{
+		"ETag":          object{"description": "Tells this answer from another; sent back as If-None-Match it gives 304.", "required": true, "schema": object{"type": "string"}},
+		"Link":          object{"description": "The pages prev, next, first and last, as far as there are such; of a list paged by key only next.", "schema": object{"type": "string"}},
+		"X-Page":        object{"description": "Number of this page.", "schema": object{"type": "integer"}},
+		"X-Per-Page":    object{"description": "Rows on a page.", "schema": object{"type": "integer"}},
+		"X-Next-Page":   object{"description": "Number of the next page; empty on the last.", "schema": object{"type": "string", "pattern": `^\d*$`}},
+		"X-Prev-Page":   object{"description": "Number of the page before; empty on the first.", "schema": object{"type": "string", "pattern": `^\d*$`}},
+		"X-Total":       object{"description": "Rows of the list; left out when there are more than 10,000.", "schema": object{"type": "integer"}},
+		"X-Total-Pages": object{"description": "Pages of the list; left out with X-Total.", "schema": object{"type": "integer"}},
+	}
+
+	pageHeaders = []string{"Link", "X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages"}
+)
+
+// operation is the Operation Object of an endpoint.
+func (s *schemas) operation(e *Endpoint) object {
+	op := object{"operationId": operationID(e), "responses": s.responses(e), "x-scopes": e.scopes}
+	if e.summary != "" {
+		op["summary"] = e.summary
+	}
+	if e.family != "" {
+		op["tags"] = []string{e.family}
+	}
+	if e.ability != "" {
+		op["x-ability"] = e.ability
+	}
+	if e.public {
+		op["security"] = append([]object{{}}, security...)
+	}
+	parameters := e.request.pathParameters()
+	switch e.method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		if body := e.request.body(); body != nil {
+			op["requestBody"] = body
+		}
+	default:
+		parameters = append(parameters, e.request.queryParameters()...)
+	}
+	if len(parameters) > 0 {
+		op["parameters"] = parameters
+	}
+	return op
+}
+
+// operationID is the method and path as one word: listing /projects/{id}/labels is getProjectsByIdLabels.
+func operationID(e *Endpoint) string {
+	var id strings.Builder
+	id.WriteString(strings.ToLower(e.method))
+	for _, segment := range strings.Split(e.path, "/") {
+		if strings.HasPrefix(segment, "{") {
+			id.WriteString("By")
+		}
+		for _, word := range strings.FieldsFunc(segment, func(r rune) bool { return strings.ContainsRune("{}_-.", r) }) {
+			id.WriteString(capital(word))
+		}
+	}
+	return id.String()
+}
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// responses are the answers of an endpoint by status.
+func (s *schemas) responses(e *Endpoint) object {
+	success := object{"description": http.StatusText(e.status)}
+	answers := object{strconv.Itoa(e.status): success}
+	named := object{}
+	if body := s.body(e); body != nil {
+		success["content"] = object{"application/json": object{"schema": body}}
+		if e.method == http.MethodGet && e.status == http.StatusOK {
+			named["ETag"] = reference("headers", "ETag")
+			answers["304"] = object{"description": "The client has this answer already."}
+		}
+	}
+	if e.response.Implements(listType) {
+		for _, name := range pageHeaders {
+			named[name] = reference("headers", name)
+		}
+	}
+	if len(named) > 0 {
+		success["headers"] = named
+	}
+	statuses := slices.Concat(usual, e.also)
+	if e.method != http.MethodGet {
+		statuses = append(statuses, usualOfWrites...)
+	}
+	for _, status := range statuses {
+		if status == http.StatusNotModified {
+			answers["304"] = object{"description": "Nothing had to be done."}
+			continue
+		}
+		answers[strconv.Itoa(status)] = reference("responses", failureName(status))
+	}
+	return answers
+}
+
+// body is the schema of what a success brings; nil for nothing.
+func (s *schemas) body(e *Endpoint) object {
+	t := e.response
+	if t == noneType || e.status == http.StatusNoContent {
+		return nil
+	}
+	if t.Implements(listType) {
+		rows, _ := t.FieldByName("rows")
+		t = rows.Type
+	}
+	return s.of(pointedTo(t))
+}
+
+func reference(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+
+// failure is an answer other than success, and the forms in which it comes.
+type failure struct {
+	description string
+	families    []string
+}
+
+// usual are the failures that every endpoint has, usualOfWrites those of the ones that change something. A failure of the
+// server itself is nothing that an endpoint promises.
+var (
+	usual         = []int{400, 401, 403, 404, 413, 415, 429}
+	usualOfWrites = []int{409, 412, 422}
+
+	failures = map[int]failure{
+		400: {"Parameters are missing or not valid.", []string{parameterError, messageError, validationError}},
+		401: {"The token is missing, unknown, expired or revoked.", []string{messageError, tokenError}},
+		403: {"The caller or its token may not do this.", []string{messageError, tokenError}},
+		404: {"What is named is not there, or the caller may not see it.", []string{messageError}},
+		405: {"This cannot be done here.", []string{messageError}},
+		409: {"Something else is in the way.", []string{messageError}},
+		412: {"It was changed after the time in If-Unmodified-Since.", []string{messageError}},
+		413: {"The request is too large.", []string{messageError}},
+		415: {"The body is of a type that is not taken.", []string{parameterError}},
+		422: {"What is asked for cannot be done.", []string{messageError, validationError}},
+		429: {"There were too many requests; Retry-After says for how long to wait.", []string{messageError, validationError}},
+		503: {"This cannot be served now.", []string{messageError}},
+	}
+)
+
+func failureName(status int) string {
+	if _, ok := failures[status]; !ok {
+		panic(fmt.Sprintf("endpoint: no failure has status %d", status))
+	}
+	return strings.ReplaceAll(http.StatusText(status), " ", "")
+}
+
+func failureResponses() object {
+	all := object{}
+	for status, f := range failures {
+		var forms []object
+		for _, family := range f.families {
+			forms = append(forms, reference("schemas", family))
+		}
+		all[failureName(status)] = object{
+			"description": f.description,
+			"content":     object{"application/json": object{"schema": object{"anyOf": forms}}},
+		}
+	}
+	return all
+}

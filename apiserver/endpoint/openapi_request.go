@@ -1,0 +1,176 @@
+package endpoint
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// pathParameters are the Parameter Objects of what stands in the path.
+func (p *plan) pathParameters() []object {
+	var all []object
+	for i := range p.fields {
+		if f := &p.fields[i]; f.path {
+			all = append(all, parameter("path", flatField{f.name, f.schema(), true}))
+		}
+	}
+	return all
+}
+
+// queryParameters are the Parameter Objects of everything else, for methods without a body.
+func (p *plan) queryParameters() []object {
+	var all []object
+	for _, f := range p.flat("", true, false) {
+		all = append(all, parameter("query", f))
+	}
+	return all
+}
+
+// parameter is a Parameter Object, which has the description in place of its schema.
+func parameter(in string, f flatField) object {
+	p := object{"name": f.name, "in": in, "required": f.required, "schema": f.schema}
+	if doc, ok := f.schema["description"]; ok {
+		p["description"] = doc
+		delete(f.schema, "description")
+	}
+	return p
+}
+
+// body is the Request Body Object; nil where there is nothing to send.
+func (p *plan) body() object {
+	form := newStructure()
+	for _, f := range p.flat("", true, false) {
+		form.add(f.name, f.schema, f.required)
+	}
+	if len(form.properties) == 0 {
+		return nil
+	}
+	return object{
+		"required": len(form.required) > 0,
+		"content": object{
+			"application/json":                  object{"schema": p.schema()},
+			"application/x-www-form-urlencoded": object{"schema": form.schema()},
+		},
+	}
+}
+
+// schema is that of the parameters as a JSON object.
+func (p *plan) schema() object {
+	s := newStructure()
+	for i := range p.fields {
+		if f := &p.fields[i]; !f.path {
+			s.add(f.name, f.schema(), f.required)
+		}
+	}
+	return s.schema()
+}
+
+// flatField is a parameter as a query or form has it.
+type flatField struct {
+	name     string
+	schema   object
+	required bool
+}
+
+// flat is the parameters as a query or form has them, nested ones under names with brackets. Those within a list repeat.
+func (p *plan) flat(prefix string, required, repeat bool) []flatField {
+	var all []flatField
+	for i := range p.fields {
+		f := &p.fields[i]
+		if f.path {
+			continue
+		}
+		name, list := f.name, f.typ.Kind() == reflect.Slice
+		if prefix != "" {
+			name = prefix + "[" + name + "]"
+		}
+		if list {
+			name += "[]"
+		}
+		needed := required && f.required
+		if f.nested != nil {
+			all = append(all, f.nested.flat(name, needed && !list, repeat || list)...)
+			continue
+		}
+		s := f.schema()
+		if list {
+			s["type"] = "array"
+		} else if repeat {
+			s = object{"type": "array", "items": s}
+		}
+		all = append(all, flatField{name, s, needed && !repeat})
+	}
+	return all
+}
+
+// schema is that of the parameter in JSON.
+func (f *field) schema() object {
+	s := f.shape(f.typ)
+	if f.typ.Kind() == reflect.Slice && f.comma {
+		s["type"] = []string{"array", "string"}
+	}
+	if f.optional {
+		s = nullable(s)
+	}
+	if f.initial != "" {
+		s["default"] = typed(f.typ, f.initial)
+	}
+	if f.doc != "" {
+		s["description"] = f.doc
+	}
+	return s
+}
+
+// shape is the schema of the parameter's values, or of the elements of its list.
+func (f *field) shape(t reflect.Type) object {
+	switch {
+	case t == timeType:
+		return object{"type": "string", "format": "date-time"}
+	case t.Kind() == reflect.Slice:
+		return object{"type": "array", "items": f.shape(t.Elem())}
+	case t.Kind() == reflect.Struct:
+		return f.nested.schema()
+	}
+	s := scalar(t)
+	if len(f.values) > 0 {
+		var values []any
+		for _, v := range f.values {
+			values = append(values, typed(t, v))
+		}
+		s["enum"] = values
+	}
+	if f.minimum != nil {
+		s["minimum"] = *f.minimum
+	}
+	if f.maximum != nil {
+		s["maximum"] = *f.maximum
+	}
+	if f.refuse && t.Kind() == reflect.String {
+		s["minLength"] = 1
+	}
+	return s
+}
+
+// typed is the value of a type that a tag gives as a text.
+func typed(t reflect.Type, text string) any {
+	var value any = text
+	var err error
+	switch t.Kind() {
+	case reflect.Slice:
+		list := []any{}
+		for _, part := range strings.Split(text, ",") {
+			list = append(list, typed(t.Elem(), strings.TrimSpace(part)))
+		}
+		return list
+	case reflect.Bool:
+		value, err = strconv.ParseBool(text)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		value, err = strconv.ParseInt(text, 10, 64)
+	case reflect.Float64:
+		value, err = strconv.ParseFloat(text, 64)
+	}
+	if err != nil {
+		panic("endpoint: a tag has " + text + " for a " + t.String())
+	}
+	return value
+}

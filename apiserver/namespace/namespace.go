@@ -1,0 +1,60 @@
+// Package namespace is how the REST API shows what holds projects: a group, or the personal namespace of a user.
+package namespace
+
+import (
+	"strings"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// Namespace is a group as the holder of projects.
+type Namespace struct {
+	ID        int64   `json:"id"`
+	Name      string  `json:"name"`
+	Path      string  `json:"path"`
+	Kind      string  `json:"kind" doc:"group, or user for a personal namespace."`
+	FullPath  string  `json:"full_path"`
+	ParentID  *int64  `json:"parent_id"`
+	AvatarURL *string `json:"avatar_url"`
+	WebURL    string  `json:"web_url"`
+}
+
+// Show shows the first group of a chain that catalog.Ancestors returned; webURL is the address of the installation.
+func Show(chain []*v1alpha1.Group, webURL string) Namespace {
+	g := chain[0]
+	n := Namespace{
+		ID: g.Spec.ID, Name: catalog.Title(g.Spec.Name, g.Spec.Path), Path: g.Spec.Path, Kind: "group",
+		FullPath: catalog.FullPath(chain), WebURL: webURL + "/groups/" + catalog.FullPath(chain),
+	}
+	if Personal(g) {
+		n.Kind, n.WebURL = "user", webURL+"/"+g.Spec.Path
+	}
+	if len(chain) > 1 {
+		n.ParentID = &chain[1].Spec.ID
+	}
+	return n
+}
+
+// Personal reports whether a group holds the personal projects of a user.
+func Personal(g *v1alpha1.Group) bool {
+	_, ok := g.Labels[v1alpha1.LabelPersonal]
+	return ok
+}
+
+// FullName joins what people call the groups of a chain and what is below them.
+func FullName(chain []*v1alpha1.Group, below ...string) string {
+	names := make([]string, 0, len(chain)+len(below))
+	for i := len(chain) - 1; i >= 0; i-- {
+		names = append(names, catalog.Title(chain[i].Spec.Name, chain[i].Spec.Path))
+	}
+	return strings.Join(append(names, below...), " / ")
+}
+
+// Visibility is a visibility in the words of the REST API.
+func Visibility(v v1alpha1.Visibility) string { return strings.ToLower(string(v)) }
+
+// Visibilities are the words of the REST API for the declared ones.
+var Visibilities = map[string]v1alpha1.Visibility{
+	"private": v1alpha1.VisibilityPrivate, "internal": v1alpha1.VisibilityInternal, "public": v1alpha1.VisibilityPublic,
+}

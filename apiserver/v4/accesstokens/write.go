@@ -1,0 +1,187 @@
+package accesstokens
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+const (
+	// lifetime is how many days a token is accepted when nothing else is said.
+	lifetime = 365
+	// rotated is lifetime for the successor of a token.
+	rotated = 7
+	// secretKey is where the value is in the Secret.
+	secretKey = "token"
+	// maxName is how long a name may be.
+	maxName = 255
+	// discardTimeout is what there is for taking back half of a write when its client may be gone.
+	discardTimeout = 10 * time.Second
+)
+
+type createRequest struct {
+	UserID    int64                        `param:"user_id" doc:"Id of the user."`
+	Name      string                       `param:"name" required:"" doc:"What the token is for."`
+	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" doc:"What the token may be used for."`
+	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the token ends to be accepted; in a year when omitted."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (NewToken, error) {
+	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: r.UserID})
+	if errors.Is(err, catalog.ErrNotFound) {
+		return NewToken{}, endpoint.NotFound("User")
+	}
+	if err != nil {
+		return NewToken{}, err
+	}
+	switch {
+	case strings.TrimSpace(r.Name) == "":
+		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name can't be blank")
+	case len([]rune(r.Name)) > maxName:
+		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name is too long (maximum is 255 characters)")
+	case len(r.Scopes) == 0:
+		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Scopes can't be blank")
+	}
+	expires, err := f.expiry(r.ExpiresAt, lifetime)
+	if err != nil {
+		return NewToken{}, err
+	}
+	spec := v1alpha1.AccessTokenSpec{Description: r.Name, ExpiresAt: &expires}
+	seen := map[string]bool{}
+	for _, s := range r.Scopes {
+		if !seen[s] {
+			seen[s] = true
+			spec.Scopes = append(spec.Scopes, v1alpha1.TokenScope(s))
+		}
+	}
+	_, shown, err := f.issue(ctx, u, spec)
+	return shown, err
+}
+
+// expiry is the beginning of the day that was sent, or of the one in so many days.
+func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Time, error) {
+	now := f.clock.Now().UTC()
+	year, month, day := sent.Or(now.AddDate(0, 0, days)).Date()
+	at := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+	if !now.Before(at) {
+		return metav1.Time{}, endpoint.BadRequest("expires_at must be a date in the future")
+	}
+	return metav1.Time{Time: at}, nil
+}
+
+// issue makes a token that this process accepts when it returns: the value is in its Secret first, and the digest, which
+// the controller would come to by the same function, is written along.
+func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec) (*v1alpha1.AccessToken, NewToken, error) {
+	value := accesstoken.Generate()
+	name := naturalkey.Name(u.Spec.Username, spec.Description, rand.Text())
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "token-" + name},
+		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{secretKey: []byte(value)},
+	}
+	if err := f.writer.Create(ctx, secret); err != nil {
+		return nil, NewToken{}, err
+	}
+	spec.UserRef = v1alpha1.Reference{ID: u.Spec.ID}
+	spec.SecretRef = v1alpha1.SecretKeyReference{Name: secret.Name, Key: secretKey}
+	t := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	if err := f.writer.Create(ctx, t); err != nil {
+		return nil, NewToken{}, errors.Join(invalid(err), f.discard(ctx, secret))
+	}
+	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
+	if err == nil {
+		err = f.writer.Update(ctx, secret, func() error {
+			secret.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
+			}}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, NewToken{}, errors.Join(err, f.discard(ctx, t, secret))
+	}
+	return t, NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
+}
+
+// discard removes what belongs to a token whose value nobody will learn, be the client there or not.
+func (f *Family) discard(ctx context.Context, objects ...client.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	var failed error
+	for _, o := range objects {
+		if err := f.writer.Delete(ctx, o); !errors.Is(err, declare.ErrGone) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// replace issues a successor of a token, and then revokes it: a failure in between locks nobody out. Of two who rotate the
+// same token one succeeds.
+func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[time.Time]) (NewToken, error) {
+	if old.Spec.Revoked {
+		return NewToken{}, revoked()
+	}
+	expires, err := f.expiry(sent, rotated)
+	if err != nil {
+		return NewToken{}, err
+	}
+	spec := v1alpha1.AccessTokenSpec{Description: old.Spec.Description, Scopes: old.Spec.Scopes, ExpiresAt: &expires}
+	t, shown, err := f.issue(ctx, old.user, spec)
+	if err != nil {
+		return NewToken{}, err
+	}
+	err = f.writer.Update(ctx, old.AccessToken, func() error {
+		if old.Spec.Revoked {
+			return revoked()
+		}
+		old.Spec.Revoked = true
+		return nil
+	})
+	if err != nil {
+		// Its Secret goes with it.
+		return NewToken{}, errors.Join(gone(err), f.discard(ctx, t))
+	}
+	return shown, nil
+}
+
+func revoked() error { return endpoint.BadRequest("token already revoked") }
+
+// end revokes a token; it makes no difference whether it was before.
+func (f *Family) end(ctx context.Context, t owned) error {
+	return gone(f.writer.Update(ctx, t.AccessToken, func() error {
+		t.Spec.Revoked = true
+		return nil
+	}))
+}
+
+// gone answers for a token that was removed meanwhile.
+func gone(err error) error {
+	if errors.Is(err, declare.ErrGone) {
+		return endpoint.NotFound("")
+	}
+	return err
+}
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var refused *declare.InvalidError
+	if errors.As(err, &refused) {
+		return endpoint.Unprocessable(refused.Reason)
+	}
+	return err
+}

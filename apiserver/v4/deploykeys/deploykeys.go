@@ -1,0 +1,279 @@
+// Package deploykeys is the family of the deploy keys of projects.
+package deploykeys
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/sshkey"
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=get;list;watch;create;patch;delete
+
+// Family serves deploy keys.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+}
+
+// New returns the family.
+func New(cat *catalog.Catalog, w *declare.Writer) *Family { return &Family{catalog: cat, writer: w} }
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/deploy_keys", f.listAll).Needs(auth.AdminInstance).
+			Doc("List the deploy keys of all projects."),
+		endpoint.Get("/projects/{id}/deploy_keys", f.list).Needs(auth.ReadDeployKeys).
+			Doc("List the deploy keys of a project."),
+		endpoint.Get("/projects/{id}/deploy_keys/{key_id}", f.get).Needs(auth.ReadDeployKeys).
+			Doc("Get a deploy key of a project."),
+		endpoint.Post("/projects/{id}/deploy_keys", f.create).Needs(auth.WriteDeployKeys).
+			Doc("Add a deploy key to a project; the one that is there when the project has the key already."),
+		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
+			Doc("Change a deploy key."),
+		endpoint.Delete("/projects/{id}/deploy_keys/{key_id}", f.remove).Needs(auth.WriteDeployKeys).
+			Doc("Remove a deploy key from a project."),
+	}
+}
+
+type listAllRequest struct {
+	endpoint.Paging
+	Public bool `param:"public" doc:"Only keys that every project may use, of which there are none."`
+}
+
+func (f *Family) listAll(ctx context.Context, r *listAllRequest) (endpoint.List[InstanceKey], error) {
+	var all []*v1alpha1.DeployKey
+	if !r.Public {
+		var err error
+		if all, err = f.catalog.DeployKeys(ctx); err != nil {
+			return endpoint.List[InstanceKey]{}, err
+		}
+	}
+	var failed error
+	page := endpoint.Page(r.Paging, byID(all), func(k *v1alpha1.DeployKey) InstanceKey {
+		shown, err := f.showToAdmin(ctx, k)
+		failed = errors.Join(failed, err)
+		return shown
+	})
+	return page, failed
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Key], error) {
+	all, err := f.catalog.DeployKeysOf(ctx, auth.From(ctx).Scope.Project)
+	if err != nil {
+		return endpoint.List[Key]{}, err
+	}
+	return endpoint.Page(r.Paging, byID(all), show), nil
+}
+
+type keyRequest struct {
+	ID    string `param:"id" doc:"Id or full path of the project."`
+	KeyID int64  `param:"key_id" doc:"Id of the deploy key."`
+}
+
+func (f *Family) get(ctx context.Context, r *keyRequest) (Key, error) {
+	k, err := f.own(ctx, r.KeyID)
+	if err != nil {
+		return Key{}, err
+	}
+	if k == nil {
+		return Key{}, endpoint.NotFound("")
+	}
+	return show(k), nil
+}
+
+type createRequest struct {
+	ID        string                    `param:"id" doc:"Id or full path of the project."`
+	Title     string                    `param:"title" required:"" doc:"What the key is for."`
+	Key       string                    `param:"key" required:"" doc:"Public key in the form of an authorized_keys line."`
+	CanPush   bool                      `param:"can_push" doc:"Whether the key may push."`
+	ExpiresAt endpoint.Optional[string] `param:"expires_at" doc:"Refused: deploy keys do not expire."`
+}
+
+// create answers with the key that is there when the project has it already, as clients expect.
+func (f *Family) create(ctx context.Context, r *createRequest) (Key, error) {
+	p := auth.From(ctx).Scope.Project
+	key, err := sshkey.Parse(r.Key)
+	switch {
+	case err != nil || len(r.Key) > maxKey:
+		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.key": {"is invalid"}})
+	case r.ExpiresAt.Or("") != "":
+		// A key that outlives what was asked for would be worse than none.
+		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.expires_at": {"is not supported"}})
+	}
+	if err := checkTitle("deploy_key.title", r.Title); err != nil {
+		return Key{}, err
+	}
+	fingerprint := ssh.FingerprintSHA256(key)
+	if there, err := f.byFingerprint(ctx, p, fingerprint); err != nil || there != nil {
+		return orShow(there, err)
+	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Key{}, refused(err)
+	}
+	k := &v1alpha1.DeployKey{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
+		Spec: v1alpha1.DeployKeySpec{
+			ProjectRef: v1alpha1.Reference{Name: p.Name}, Title: r.Title, PublicKey: strings.TrimSpace(r.Key), Access: access(r.CanPush),
+		},
+	}
+	switch err := f.writer.Create(ctx, k); {
+	case errors.Is(err, declare.ErrExists):
+		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
+	case err != nil:
+		return Key{}, invalid(err)
+	}
+	return show(k), nil
+}
+
+type updateRequest struct {
+	ID      string                    `param:"id" doc:"Id or full path of the project."`
+	KeyID   int64                     `param:"key_id" doc:"Id of the deploy key."`
+	Title   endpoint.Optional[string] `param:"title" doc:"What the key is for."`
+	CanPush endpoint.Optional[bool]   `param:"can_push" doc:"Whether the key may push."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
+	if !r.Title.Set && !r.CanPush.Set {
+		return Key{}, endpoint.Parameters("title, can_push are missing, at least one parameter must be provided")
+	}
+	k, err := f.own(ctx, r.KeyID)
+	if err != nil {
+		return Key{}, err
+	}
+	if k == nil {
+		return Key{}, endpoint.NotFound("")
+	}
+	if r.Title.Set {
+		if err := checkTitle("deploy_key.title", r.Title.Value); err != nil {
+			return Key{}, err
+		}
+	}
+	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
+		return Key{}, refused(err)
+	}
+	err = f.writer.Update(ctx, k, func() error {
+		k.Spec.Title = r.Title.Or(k.Spec.Title)
+		k.Spec.Access = access(r.CanPush.Or(k.Spec.Access == v1alpha1.DeployKeyReadWrite))
+		return nil
+	})
+	switch {
+	case errors.Is(err, declare.ErrGone):
+		return Key{}, endpoint.NotFound("")
+	case err != nil:
+		return Key{}, invalid(err)
+	}
+	return show(k), nil
+}
+
+func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, error) {
+	k, err := f.own(ctx, r.KeyID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if k == nil {
+		return endpoint.None{}, endpoint.NotFound("Deploy Key")
+	}
+	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
+		return endpoint.None{}, refused(err)
+	}
+	if err := f.writer.Delete(ctx, k); errors.Is(err, declare.ErrGone) {
+		return endpoint.None{}, endpoint.NotFound("Deploy Key")
+	} else if err != nil {
+		return endpoint.None{}, err
+	}
+	return endpoint.None{}, nil
+}
+
+// own returns a copy of the project's deploy key that has an id; nil when there is none.
+func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.DeployKey, error) {
+	all, err := f.catalog.DeployKeysOf(ctx, auth.From(ctx).Scope.Project)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		if k.Spec.ID == id {
+			return k.DeepCopy(), nil
+		}
+	}
+	return nil, nil
+}
+
+// byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.
+func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerprint string) (*v1alpha1.DeployKey, error) {
+	all, err := f.catalog.DeployKeysOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range byID(all) {
+		if key, err := sshkey.Parse(k.Spec.PublicKey); err == nil && ssh.FingerprintSHA256(key) == fingerprint {
+			return k, nil
+		}
+	}
+	return nil, nil
+}
+
+func orShow(k *v1alpha1.DeployKey, err error) (Key, error) {
+	if err != nil {
+		return Key{}, err
+	}
+	return show(k), nil
+}
+
+// The bounds of what is declared.
+const (
+	maxKey   = 8192
+	maxTitle = 255
+)
+
+func checkTitle(attribute, title string) error {
+	switch {
+	case strings.TrimSpace(title) == "":
+		return endpoint.Invalid(map[string][]string{attribute: {"can't be blank"}})
+	case len([]rune(title)) > maxTitle:
+		return endpoint.Invalid(map[string][]string{attribute: {"is too long (maximum is 255 characters)"}})
+	default:
+		return nil
+	}
+}
+
+func access(push bool) v1alpha1.DeployKeyAccess {
+	if push {
+		return v1alpha1.DeployKeyReadWrite
+	}
+	return v1alpha1.DeployKeyReadOnly
+}
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var e *declare.InvalidError
+	if errors.As(err, &e) {
+		return endpoint.Unprocessable(e.Reason)
+	}
+	return err
+}
+
+// refused answers for a project whose settings are not for REST callers to change.
+func refused(err error) error {
+	var e *declare.RefusedError
+	if errors.As(err, &e) {
+		return endpoint.Forbidden(e.Error())
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package deploykeys
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/sshkey"
+)
+
+// Record is what every answer about a deploy key has.
+type Record struct {
+	ID                int64         `json:"id"`
+	Title             string        `json:"title"`
+	Key               string        `json:"key" doc:"In the form of an authorized_keys line."`
+	Fingerprint       string        `json:"fingerprint" doc:"MD5, pairs of hexadecimal digits with colons between."`
+	FingerprintSHA256 string        `json:"fingerprint_sha256"`
+	CreatedAt         endpoint.Time `json:"created_at"`
+	ExpiresAt         endpoint.Time `json:"expires_at" doc:"Always null: deploy keys do not expire."`
+}
+
+// Key is a deploy key of a project.
+type Key struct {
+	Record
+	CanPush bool `json:"can_push"`
+}
+
+// InstanceKey is a deploy key as administrators see it.
+type InstanceKey struct {
+	Record
+	Public                     bool      `json:"public"`
+	ProjectsWithWriteAccess    []Project `json:"projects_with_write_access"`
+	ProjectsWithReadonlyAccess []Project `json:"projects_with_readonly_access"`
+}
+
+// Project is the project of a deploy key.
+type Project struct {
+	ID                int64         `json:"id"`
+	Description       string        `json:"description"`
+	Name              string        `json:"name"`
+	NameWithNamespace string        `json:"name_with_namespace"`
+	Path              string        `json:"path"`
+	PathWithNamespace string        `json:"path_with_namespace"`
+	CreatedAt         endpoint.Time `json:"created_at"`
+}
+
+// describe computes the fingerprints as the controller does, which the status may still have to follow.
+func describe(k *v1alpha1.DeployKey) Record {
+	r := Record{ID: k.Spec.ID, Title: k.Spec.Title, Key: k.Spec.PublicKey, CreatedAt: endpoint.Time(k.CreationTimestamp.Time)}
+	if key, err := sshkey.Parse(k.Spec.PublicKey); err == nil {
+		r.Fingerprint, r.FingerprintSHA256 = ssh.FingerprintLegacyMD5(key), ssh.FingerprintSHA256(key)
+	}
+	return r
+}
+
+func show(k *v1alpha1.DeployKey) Key {
+	return Key{Record: describe(k), CanPush: k.Spec.Access == v1alpha1.DeployKeyReadWrite}
+}
+
+func (f *Family) showToAdmin(ctx context.Context, k *v1alpha1.DeployKey) (InstanceKey, error) {
+	shown := InstanceKey{Record: describe(k), ProjectsWithWriteAccess: []Project{}, ProjectsWithReadonlyAccess: []Project{}}
+	p, err := f.project(ctx, k)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return shown, nil
+	}
+	if err != nil {
+		return InstanceKey{}, err
+	}
+	if k.Spec.Access == v1alpha1.DeployKeyReadWrite {
+		shown.ProjectsWithWriteAccess = append(shown.ProjectsWithWriteAccess, p)
+	} else {
+		shown.ProjectsWithReadonlyAccess = append(shown.ProjectsWithReadonlyAccess, p)
+	}
+	return shown, nil
+}
+
+func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, error) {
+	p, err := f.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
+	if err != nil {
+		return Project{}, err
+	}
+	scope, err := f.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return Project{}, err
+	}
+	name := catalog.Title(p.Spec.Name, p.Spec.Path)
+	withNamespace := name
+	for _, g := range scope.Groups {
+		withNamespace = catalog.Title(g.Spec.Name, g.Spec.Path) + " / " + withNamespace
+	}
+	return Project{
+		ID: p.Spec.ID, Description: p.Spec.Description, Name: name, NameWithNamespace: withNamespace,
+		Path: p.Spec.Path, PathWithNamespace: scope.Path(), CreatedAt: endpoint.Time(p.CreationTimestamp.Time),
+	}, nil
+}
+
+// byID orders keys, the oldest id first.
+func byID(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
+	slices.SortFunc(all, func(a, b *v1alpha1.DeployKey) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	return all
+}

@@ -1,0 +1,193 @@
+// Package familytest serves endpoint tables over declared objects in memory, for tests of families at the level of HTTP.
+package familytest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/ids"
+)
+
+const (
+	// Namespace is the platform's.
+	Namespace = "forgeplane-system"
+	// WebURL is the address of the installation.
+	WebURL = "https://forge.example"
+)
+
+// Forge is the declared objects, and what serves them.
+type Forge struct {
+	t       testing.TB
+	handler http.Handler
+
+	Client  client.Client
+	Catalog *catalog.Catalog
+	Writer  *declare.Writer
+	IDs     *ids.Allocator
+	Guard   *auth.Guard
+	// Clock stands at noon of 15 June 2026 until a test sets it.
+	Clock *clocktesting.FakePassiveClock
+
+	created time.Time
+}
+
+// New returns a forge that holds the objects, each younger than the one before, and for each user a token of scope api.
+func New(t testing.TB, objects ...client.Object) *Forge {
+	t.Helper()
+	f := &Forge{
+		t: t, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)),
+		created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	for _, o := range objects {
+		f.stamp(o)
+	}
+	for _, o := range objects {
+		if u, ok := o.(*v1alpha1.User); ok {
+			objects = append(objects, f.token(u))
+		}
+	}
+	f.Client = f.fake(t, objects)
+	f.Catalog = catalog.New(f.Client)
+	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
+	f.Writer = declare.NewWriter(f.Client, f.Client, f.IDs)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock), f.Catalog)
+	return f
+}
+
+// Serve has the forge answer with tables.
+func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
+	base, err := url.Parse(WebURL + "/api/v4")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.handler = endpoint.NewHandler(endpoint.Options{
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: func(*http.Request) *url.URL { return base },
+	}, tables...)
+	return f
+}
+
+// Value is the value of the token that New made for a user.
+func Value(username string) string { return "fpat-of-the-user-called-" + username }
+
+func (f *Forge) token(u *v1alpha1.User) *v1alpha1.AccessToken {
+	t := &v1alpha1.AccessToken{
+		ObjectMeta: metav1.ObjectMeta{Name: "of-" + u.Name},
+		Spec: v1alpha1.AccessTokenSpec{
+			ID: 1000 + u.Spec.ID, UserRef: v1alpha1.Reference{Name: u.Name}, Description: "test",
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: "of-" + u.Name, Key: "token"},
+		},
+		Status: v1alpha1.AccessTokenStatus{ID: 1000 + u.Spec.ID, Digest: catalog.Digest(Value(u.Spec.Username))},
+	}
+	f.stamp(t)
+	return t
+}
+
+// stamp gives an object what the API server would.
+func (f *Forge) stamp(o client.Object) {
+	f.created = f.created.Add(time.Second)
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(f.created.Format(time.RFC3339)))
+	}
+	if at := o.GetCreationTimestamp(); at.IsZero() {
+		o.SetCreationTimestamp(metav1.Time{Time: f.created})
+	}
+}
+
+func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.User{}, &v1alpha1.AccessToken{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				f.stamp(o)
+				return c.Create(ctx, o, opts...)
+			},
+		})
+	if err := catalog.AddIndexes(t.Context(), indexer{builder}); err != nil {
+		t.Fatal(err)
+	}
+	return builder.Build()
+}
+
+// indexer registers the indexes of the catalog with a fake client.
+type indexer struct{ builder *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
+	i.builder.WithIndex(o, field, values)
+	return nil
+}
+
+// Answer is what came back.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   string
+}
+
+// String is the code and the body.
+func (a Answer) String() string { return strings.TrimSpace(fmt.Sprintf("%d %s", a.Code, a.Body)) }
+
+// Decode reads the body.
+func Decode[T any](t testing.TB, a Answer) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.Body), &v); err != nil {
+		t.Fatalf("%v in %s", err, a)
+	}
+	return v
+}
+
+// As sends a request as a user, or as nobody for an empty username. The request is a method and a target, as in
+// "GET /users?search=a"; the body is JSON, or none where it is empty.
+func (f *Forge) As(username, request, body string) Answer {
+	f.t.Helper()
+	value := ""
+	if username != "" {
+		value = Value(username)
+	}
+	return f.With(value, request, body)
+}
+
+// With is As for a token.
+func (f *Forge) With(value, request, body string) Answer {
+	f.t.Helper()
+	method, target, ok := strings.Cut(request, " ")
+	if !ok {
+		f.t.Fatalf("%q has no target", request)
+	}
+	r := httptest.NewRequest(method, target, bytes.NewBufferString(body)).WithContext(f.t.Context())
+	r.Header.Set("Content-Type", "application/json")
+	if value != "" {
+		r.Header.Set("PRIVATE-TOKEN", value)
+	}
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, r)
+	return Answer{Code: w.Code, Header: w.Header(), Body: w.Body.String()}
+}

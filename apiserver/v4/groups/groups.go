@@ -1,0 +1,321 @@
+// Package groups is the family of groups, and of the namespaces that they are to projects.
+package groups
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Family serves groups.
+type Family struct {
+	catalog *catalog.Catalog
+	guard   *auth.Guard
+	writer  *declare.Writer
+	clock   clock.PassiveClock
+	webURL  string
+	// home is the Kubernetes namespace of root groups that are made over REST.
+	home string
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;list;watch;create;patch;delete
+
+// New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the groups that REST
+// callers make without a parent.
+func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{catalog: cat, guard: g, writer: w, clock: clk, webURL: webURL, home: home}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/groups", f.list).Public().Doc("List the groups that the caller may see."),
+		endpoint.Post("/groups", f.create).Doc("Make a group."),
+		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Public().Doc("Get a group."),
+		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
+		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).Doc("Remove a group."),
+		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Public().Doc("List the groups right below a group."),
+		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
+		endpoint.Get("/namespaces/{namespace}", f.namespace).Doc("Get a namespace by id or full path."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	Search         string                 `param:"search" doc:"Part of a name or path."`
+	Visibility     string                 `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
+	Owned          bool                   `param:"owned" doc:"Only groups that the caller owns."`
+	MinAccessLevel endpoint.Optional[int] `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
+	TopLevelOnly   bool                   `param:"top_level_only" doc:"Only root groups."`
+	OrderBy        string                 `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
+	Sort           string                 `param:"sort" values:"asc,desc" default:"asc" doc:"Whether the order goes up or down."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Group], error) {
+	return f.listed(ctx, r, func(s catalog.Seen) bool { return !r.TopLevelOnly || len(s.Groups) == 1 })
+}
+
+type subgroupsRequest struct {
+	listRequest
+	ID string `param:"id" doc:"Id or full path of the group."`
+}
+
+func (f *Family) subgroups(ctx context.Context, r *subgroupsRequest) (endpoint.List[Group], error) {
+	parent := auth.From(ctx).Scope.Groups[0].UID
+	return f.listed(ctx, &r.listRequest, func(s catalog.Seen) bool { return len(s.Groups) > 1 && s.Groups[1].UID == parent })
+}
+
+// listed returns the page of the groups that the caller sees, that are in and that the request asks for.
+func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
+	all, err := f.visible(ctx)
+	if err != nil {
+		return endpoint.List[Group]{}, err
+	}
+	least := role.Role(r.MinAccessLevel.Or(0))
+	if r.Owned {
+		least = role.Owner
+	}
+	search := strings.ToLower(r.Search)
+	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
+		g := s.Groups[0]
+		return namespace.Personal(g) || !in(s) || s.Role < least ||
+			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
+			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
+				!strings.Contains(strings.ToLower(g.Spec.Path), search)
+	})
+	slices.SortFunc(all, func(a, b catalog.Seen) int {
+		order := compare(r.OrderBy, a.Groups[0], b.Groups[0])
+		if r.Sort == "desc" {
+			return -order
+		}
+		return order
+	})
+	return endpoint.Page(r.Paging, all, func(s catalog.Seen) Group { return f.show(s.Scope) }), nil
+}
+
+// visible returns the groups that the caller sees.
+func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
+	caller := auth.From(ctx).Caller
+	all, err := f.catalog.Tree(caller.User, f.clock.Now()).Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return !auth.AccessOf(caller, s).Sees() }), nil
+}
+
+func compare(by string, a, b *v1alpha1.Group) int {
+	order := 0
+	switch by {
+	case "name":
+		order = cmp.Compare(catalog.Title(a.Spec.Name, a.Spec.Path), catalog.Title(b.Spec.Name, b.Spec.Path))
+	case "path":
+		order = cmp.Compare(a.Spec.Path, b.Spec.Path)
+	}
+	return cmp.Or(order, cmp.Compare(a.Spec.ID, b.Spec.ID))
+}
+
+type idRequest struct {
+	ID string `param:"id" doc:"Id or full path of the group."`
+}
+
+func (f *Family) get(ctx context.Context, _ *idRequest) (Group, error) {
+	return f.show(auth.From(ctx).Scope), nil
+}
+
+type createRequest struct {
+	Name        string                   `param:"name" required:"" blank:"refuse" doc:"What people call the group."`
+	Path        string                   `param:"path" required:"" blank:"refuse" doc:"Its segment of the full path."`
+	Description string                   `param:"description" doc:"What it is for."`
+	Visibility  string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Who may see it."`
+	ParentID    endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group above."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
+	caller := auth.From(ctx).Caller
+	g := &v1alpha1.Group{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name(r.Path)},
+		Spec: v1alpha1.GroupSpec{
+			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: namespace.Visibilities[r.Visibility],
+		},
+	}
+	fullPath := r.Path
+	if r.ParentID.Set && !r.ParentID.Null {
+		parent, err := f.guard.Locate(ctx, caller, auth.CreateSubgroups, r.ParentID.Value)
+		if err != nil {
+			return Group{}, err
+		}
+		above := parent.Groups[0]
+		g.Namespace, g.Name = above.Namespace, naturalkey.Name(above.Name, r.Path)
+		g.Spec.ParentRef = &v1alpha1.Reference{Name: above.Name}
+		fullPath = catalog.FullPath(parent.Groups, r.Path)
+	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
+		return Group{}, endpoint.Forbidden("")
+	}
+	if _, err := f.catalog.ByPath(ctx, fullPath); err == nil {
+		return Group{}, taken()
+	} else if !errors.Is(err, catalog.ErrNotFound) {
+		return Group{}, err
+	}
+	if err := f.writer.Create(ctx, g); errors.Is(err, declare.ErrExists) {
+		return Group{}, taken()
+	} else if err != nil {
+		return Group{}, invalid(err)
+	}
+	if err := f.own(ctx, caller.User, g); err != nil {
+		return Group{}, err
+	}
+	chain, err := f.catalog.Ancestors(ctx, g)
+	if err != nil {
+		return Group{}, err
+	}
+	return f.show(catalog.Scope{Groups: chain}), nil
+}
+
+// own makes whoever has made a group its owner.
+func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
+	return f.writer.Create(ctx, &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name("group", g.Name, u.Name)},
+		Spec: v1alpha1.MembershipSpec{
+			UserRef: v1alpha1.Reference{Name: u.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+		},
+	})
+}
+
+func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var e *declare.InvalidError
+	if errors.As(err, &e) {
+		return endpoint.BadRequest(e.Reason)
+	}
+	return err
+}
+
+type updateRequest struct {
+	ID          string                    `param:"id" doc:"Id or full path of the group."`
+	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the group."`
+	Path        endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
+	Description endpoint.Optional[string] `param:"description" doc:"What it is for."`
+	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
+	scope := auth.From(ctx).Scope
+	g := scope.Groups[0].DeepCopy()
+	if path := r.Path.Or(g.Spec.Path); path != g.Spec.Path {
+		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups[1:], path)); err == nil {
+			return Group{}, taken()
+		}
+	}
+	err := f.writer.Update(ctx, g, func() error {
+		g.Spec.Name = r.Name.Or(g.Spec.Name)
+		g.Spec.Path = r.Path.Or(g.Spec.Path)
+		g.Spec.Description = r.Description.Or(g.Spec.Description)
+		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
+			g.Spec.Visibility = v
+		}
+		return nil
+	})
+	if err != nil {
+		return Group{}, invalid(err)
+	}
+	chain, err := f.catalog.Ancestors(ctx, g)
+	return f.show(catalog.Scope{Groups: chain}), err
+}
+
+// Accepted is the answer to what goes on after it.
+type Accepted struct {
+	Message string `json:"message"`
+}
+
+// remove takes away a group with all that is below it.
+func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
+	g := auth.From(ctx).Scope.Groups[0]
+	tree := f.catalog.Tree(nil, f.clock.Now())
+	projects, err := tree.Projects(ctx)
+	if err != nil {
+		return Accepted{}, err
+	}
+	groups, err := tree.Groups(ctx)
+	if err != nil {
+		return Accepted{}, err
+	}
+	below := func(s catalog.Seen) bool {
+		return slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID })
+	}
+	var doomed []client.Object
+	for _, s := range projects {
+		if below(s) {
+			doomed = append(doomed, s.Project.DeepCopy())
+		}
+	}
+	// The deepest go first, so that nothing is left that nobody can reach.
+	slices.SortFunc(groups, func(a, b catalog.Seen) int { return cmp.Compare(len(b.Groups), len(a.Groups)) })
+	for _, s := range groups {
+		if below(s) {
+			doomed = append(doomed, s.Groups[0].DeepCopy())
+		}
+	}
+	for _, obj := range doomed {
+		if err := f.writer.Delete(ctx, obj); err != nil && !errors.Is(err, declare.ErrGone) {
+			return Accepted{}, err
+		}
+	}
+	return Accepted{Message: "202 Accepted"}, nil
+}
+
+type namespacesRequest struct {
+	endpoint.Paging
+	Search string `param:"search" doc:"Part of a name or path."`
+}
+
+func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
+	caller := auth.From(ctx).Caller
+	all, err := f.visible(ctx)
+	if err != nil {
+		return endpoint.List[namespace.Namespace]{}, err
+	}
+	search := strings.ToLower(r.Search)
+	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
+		return s.Role == role.None && !caller.User.Spec.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
+	})
+	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
+	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil
+}
+
+type namespaceRequest struct {
+	Namespace string `param:"namespace" doc:"Id or full path."`
+}
+
+func (f *Family) namespace(ctx context.Context, r *namespaceRequest) (namespace.Namespace, error) {
+	caller := auth.From(ctx).Caller
+	scope, err := f.guard.Group(ctx, r.Namespace)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return namespace.Namespace{}, endpoint.NotFound("Namespace")
+	}
+	if err != nil {
+		return namespace.Namespace{}, err
+	}
+	access, err := f.guard.Access(ctx, caller, scope)
+	if err == nil && !access.Sees() {
+		err = endpoint.NotFound("Namespace")
+	}
+	return namespace.Show(scope.Groups, f.webURL), err
+}

@@ -1,0 +1,117 @@
+// Package members is the family of the members of projects and groups.
+package members
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;list;watch;create;patch;delete
+
+// Family serves the members of projects and groups.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	clock   clock.PassiveClock
+	webURL  string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, webURL string) *Family {
+	return &Family{catalog: cat, writer: w, clock: clk, webURL: webURL}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	projects := f.table("/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
+	return append(projects, f.table("/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)...)
+}
+
+func (f *Family) table(path, of string, read, write endpoint.Ability) endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get(path, f.list).Needs(read).Public().
+			Doc("List the members of " + of + " itself."),
+		endpoint.Get(path+"/all", f.listAll).Needs(read).Public().
+			Doc("List the members of " + of + ", inherited ones included."),
+		endpoint.Get(path+"/{user_id}", f.get).Needs(read).Public().
+			Doc("Get a member of " + of + " itself."),
+		endpoint.Get(path+"/all/{user_id}", f.getAll).Needs(read).Public().
+			Doc("Get a member of " + of + ", be he inherited."),
+		endpoint.Post(path, f.add).Needs(write).
+			Doc("Add a member to " + of + "."),
+		endpoint.Put(path+"/{user_id}", f.update).Needs(write).
+			Doc("Change the role of a member of " + of + "."),
+		// A member may leave, whatever his role is.
+		endpoint.Delete(path+"/{user_id}", f.remove).Needs(read).
+			Doc("Remove a member from " + of + "."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID      string  `param:"id" doc:"Id or full path of the project or group."`
+	Query   string  `param:"query" doc:"Part of a name or username."`
+	UserIDs []int64 `param:"user_ids" comma:"" doc:"Only these users."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Member], error) {
+	all, err := f.catalog.MembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+	return f.page(r, all), err
+}
+
+func (f *Family) listAll(ctx context.Context, r *listRequest) (endpoint.List[Member], error) {
+	all, err := f.catalog.AllMembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+	return f.page(r, all), err
+}
+
+func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member] {
+	query := strings.ToLower(r.Query)
+	all = slices.DeleteFunc(all, func(m catalog.Member) bool {
+		u := m.User.Spec
+		return len(r.UserIDs) > 0 && !slices.Contains(r.UserIDs, u.ID) ||
+			!strings.Contains(strings.ToLower(u.Username), query) && !strings.Contains(strings.ToLower(u.Name), query)
+	})
+	return endpoint.Page(r.Paging, all, f.show)
+}
+
+type memberRequest struct {
+	ID     string `param:"id" doc:"Id or full path of the project or group."`
+	UserID int64  `param:"user_id" doc:"Id of the user."`
+}
+
+func (f *Family) get(ctx context.Context, r *memberRequest) (Member, error) {
+	all, err := f.catalog.MembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+	return f.pick(all, r.UserID, err)
+}
+
+func (f *Family) getAll(ctx context.Context, r *memberRequest) (Member, error) {
+	all, err := f.catalog.AllMembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+	return f.pick(all, r.UserID, err)
+}
+
+func (f *Family) pick(all []catalog.Member, userID int64, err error) (Member, error) {
+	if err != nil {
+		return Member{}, err
+	}
+	m, ok := find(all, userID)
+	if !ok {
+		return Member{}, endpoint.NotFound("")
+	}
+	return f.show(m), nil
+}
+
+func find(all []catalog.Member, userID int64) (catalog.Member, bool) {
+	i := slices.IndexFunc(all, func(m catalog.Member) bool { return m.User.Spec.ID == userID })
+	if i < 0 {
+		return catalog.Member{}, false
+	}
+	return all[i], true
+}

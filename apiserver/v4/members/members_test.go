@@ -1,0 +1,231 @@
+package members_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/members"
+)
+
+// newForge returns a forge with the groups acme (10, public) and acme/core (11) and the projects acme/core/web (20) and
+// acme/core/secret (21, private). Olga owns acme, mary maintains core, dora develops web, otto is nobody, and gus is a guest
+// of acme.
+func newForge(t *testing.T, more ...client.Object) *Forge {
+	f := New(t, append([]client.Object{
+		User("root", 1, Admin), User("mary", 2), User("dora", 3), User("otto", 4), User("olga", 5), User("gus", 6),
+		Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), Group("acme", "core", 11, "acme", v1alpha1.VisibilityPublic),
+		Project("acme", "web", 20, "core", v1alpha1.VisibilityPublic), Project("acme", "secret", 21, "core", v1alpha1.VisibilityPrivate),
+		InGroup("acme", "acme", "olga", v1alpha1.RoleOwner), InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
+		InGroup("acme", "core", "mary", v1alpha1.RoleMaintainer), InProject("acme", "web", "dora", v1alpha1.RoleDeveloper),
+	}, more...)...)
+	return f.Serve(members.New(f.Catalog, f.Writer, f.Clock, WebURL).Table())
+}
+
+func TestWhoMaySeeAndChangeMembers(t *testing.T) {
+	callers := []string{"", "otto", "gus", "dora", "mary", "olga", "root"}
+	tests := []struct {
+		request, body string
+		codes         [7]int
+	}{
+		{"GET /projects/20/members", "", [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"GET /projects/21/members", "", [7]int{404, 404, 200, 404, 200, 200, 200}},
+		{"GET /projects/acme%2Fcore%2Fweb/members/all", "", [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"GET /groups/acme%2Fcore/members", "", [7]int{200, 200, 200, 200, 200, 200, 200}},
+		{"POST /projects/20/members", `{"user_id":4,"access_level":10}`, [7]int{401, 403, 403, 403, 201, 201, 201}},
+		{"POST /projects/20/members", `{"user_id":4,"access_level":40}`, [7]int{401, 403, 403, 403, 201, 201, 201}},
+		{"POST /projects/20/members", `{"user_id":4,"access_level":50}`, [7]int{401, 403, 403, 403, 403, 201, 201}},
+		{"POST /projects/21/members", `{"user_id":4,"access_level":10}`, [7]int{401, 404, 403, 404, 201, 201, 201}},
+		{"POST /groups/11/members", `{"user_id":4,"access_level":10}`, [7]int{401, 403, 403, 403, 403, 201, 201}},
+		{"PUT /projects/20/members/3", `{"access_level":20}`, [7]int{401, 403, 403, 403, 200, 200, 200}},
+		{"PUT /groups/11/members/2", `{"access_level":20}`, [7]int{401, 403, 403, 403, 403, 200, 200}},
+		{"DELETE /projects/20/members/3", "", [7]int{401, 403, 403, 204, 204, 204, 204}},
+		{"DELETE /groups/11/members/2", "", [7]int{401, 403, 403, 403, 204, 204, 204}},
+		{"DELETE /groups/10/members/5", "", [7]int{401, 403, 403, 403, 403, 403, 204}},
+	}
+	for _, tt := range tests {
+		for i, who := range callers {
+			t.Run(fmt.Sprintf("%s %s by %q", tt.request, tt.body, who), func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != tt.codes[i] {
+					t.Errorf("got %s, want %d", got, tt.codes[i])
+				}
+			})
+		}
+	}
+}
+
+// row is what the tests look at in an answer.
+type row struct {
+	ID          int64   `json:"id"`
+	Username    string  `json:"username"`
+	AccessLevel int     `json:"access_level"`
+	ExpiresAt   *string `json:"expires_at"`
+}
+
+func names(t *testing.T, a Answer) string {
+	t.Helper()
+	var all []string
+	for _, r := range Decode[[]row](t, a) {
+		all = append(all, fmt.Sprintf("%s %d", r.Username, r.AccessLevel))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestMembersAreListed(t *testing.T) {
+	ended := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
+	ended.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 15, 0, 0, 0, 0, time.UTC)}
+	more := InProject("acme", "web", "olga", v1alpha1.RoleGuest)
+	gone := InProject("acme", "web", "nobody", v1alpha1.RoleOwner)
+	foreign := InProject("elsewhere", "web", "otto", v1alpha1.RoleOwner)
+	foreign.Spec.ProjectRef = &v1alpha1.Reference{Path: "acme/core/web"}
+	second := InProject("acme", "web", "dora", v1alpha1.RoleOwner)
+	second.Name = "younger"
+	f := newForge(t, ended, more, gone, foreign, second)
+	tests := map[string]string{
+		"GET /projects/20/members":                            "dora 30, olga 10",
+		"GET /projects/20/members/all":                        "mary 40, dora 30, olga 50, gus 10",
+		"GET /projects/20/members/all?query=OL":               "olga 50",
+		"GET /projects/20/members/all?user_ids[]=2":           "mary 40",
+		"GET /projects/20/members/all?user_ids=2,6":           "mary 40, gus 10",
+		"GET /projects/20/members/all?per_page=1&page=2":      "dora 30",
+		"GET /groups/11/members":                              "mary 40",
+		"GET /groups/11/members/all":                          "mary 40, olga 50, gus 10",
+		"GET /groups/acme/members/all":                        "olga 50, gus 10",
+		"GET /projects/acme%2Fcore%2Fsecret/members":          "",
+		"GET /projects/acme%2Fcore%2Fsecret/members/all?page": "mary 40, olga 50, gus 10",
+	}
+	for request, want := range tests {
+		t.Run(request, func(t *testing.T) {
+			if got := names(t, f.As("root", request, "")); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	NewWithT(t).Expect(f.As("root", "GET /projects/20/members/3", "").Body).To(MatchJSON(`{"id":3,"username":"dora","name":"dora",
+		"state":"active","avatar_url":null,"web_url":"https://forge.example/dora","access_level":30,
+		"created_at":"2026-01-01T00:00:14.000Z","created_by":null,"expires_at":null,"membership_state":"active"}`))
+	for request, want := range map[string]int{
+		"GET /projects/20/members/5": 200, "GET /projects/20/members/2": 404, "GET /projects/20/members/all/2": 200,
+		"GET /projects/20/members/4": 404, "GET /projects/20/members/all/4": 404, "GET /groups/11/members/all/5": 200,
+	} {
+		if got := f.As("", request, ""); got.Code != want {
+			t.Errorf("%s: got %s, want %d", request, got, want)
+		}
+	}
+}
+
+func TestAMemberEndsInAnObject(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := Decode[row](t, f.As("mary", "POST /projects/20/members", `{"username":"OTTO","access_level":20,"expires_at":"2026-07-01"}`))
+	g.Expect(made).To(And(HaveField("ID", int64(4)), HaveField("AccessLevel", 20), HaveField("ExpiresAt", HaveValue(Equal("2026-07-01")))))
+	m := stored(t, f, "otto")
+	g.Expect(m.Spec).To(Equal(v1alpha1.MembershipSpec{
+		UserRef: v1alpha1.Reference{ID: 4}, ProjectRef: &v1alpha1.Reference{Name: "web"}, Role: v1alpha1.RoleReporter,
+		ExpiresAt: m.Spec.ExpiresAt,
+	}))
+	g.Expect(m.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)))
+
+	g.Expect(f.As("mary", "PUT /projects/20/members/4", `{"access_level":30}`).Code).To(Equal(200))
+	g.Expect(stored(t, f, "otto").Spec).To(And(HaveField("Role", v1alpha1.RoleDeveloper), HaveField("ExpiresAt", Not(BeNil()))))
+	g.Expect(f.As("mary", "PUT /projects/20/members/4", `{"access_level":30,"expires_at":null}`).Code).To(Equal(200))
+	g.Expect(stored(t, f, "otto").Spec.ExpiresAt).To(BeNil())
+
+	g.Expect(f.As("mary", "DELETE /projects/20/members/4", "").String()).To(Equal("204"))
+	g.Expect(f.As("mary", "GET /projects/20/members/4", "").Code).To(Equal(404))
+}
+
+func TestAMembershipThatHasEndedBeginsAnew(t *testing.T) {
+	g := NewWithT(t)
+	ended := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
+	ended.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	f := newForge(t, ended)
+	g.Expect(f.As("olga", "POST /projects/20/members", `{"user_id":4,"access_level":10}`).Code).To(Equal(201))
+	g.Expect(stored(t, f, "otto")).To(And(HaveField("Name", ended.Name), HaveField("Spec.Role", v1alpha1.RoleGuest), HaveField("Spec.ExpiresAt", BeNil())))
+}
+
+// stored returns the membership of a user in web.
+func stored(t *testing.T, f *Forge, username string) *v1alpha1.Membership {
+	t.Helper()
+	u, err := f.Catalog.UserByUsername(t.Context(), username)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Catalog.ProjectByID(t.Context(), 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Catalog.ProjectMembership(t.Context(), u, p)
+	if err != nil || m == nil {
+		t.Fatalf("no membership: %v", err)
+	}
+	return m
+}
+
+func TestWhatIsWrongWithAMemberIsSaid(t *testing.T) {
+	const add = "POST /projects/20/members"
+	owner := InProject("acme", "web", "otto", v1alpha1.RoleOwner)
+	tests := []struct{ who, request, body, want string }{
+		{"olga", add, `{"user_id":4}`, `400 {"error":"access_level is missing"}`},
+		{"olga", add, `{"access_level":10}`, `400 {"error":"user_id, username are missing, at least one parameter must be provided"}`},
+		{"olga", add, `{"access_level":10,"user_id":4,"username":"otto"}`, `400 {"error":"user_id, username are mutually exclusive"}`},
+		{"olga", add, `{"access_level":10,"user_id":99}`, `404 {"message":"404 User Not Found"}`},
+		{"olga", add, `{"access_level":10,"username":"nobody"}`, `404 {"message":"404 User Not Found"}`},
+		{"olga", add, `{"access_level":10,"user_id":3}`, `409 {"message":"Member already exists"}`},
+		{"olga", add, `{"access_level":99,"user_id":6}`, `400 {"message":{"access_level":["is not included in the list"]}}`},
+		{"olga", add, `{"access_level":0,"user_id":6}`, `400 {"message":{"access_level":["is not included in the list"]}}`},
+		{"olga", add, `{"access_level":20,"user_id":2}`,
+			`400 {"message":{"access_level":["should be greater than or equal to Maintainer inherited membership from group core"]}}`},
+		{"olga", add, `{"access_level":20,"user_id":6,"expires_at":"2026-06-15"}`,
+			`400 {"message":{"expires_at":["cannot be a date in the past"]}}`},
+		{"olga", add, `{"access_level":20,"user_id":6,"expires_at":"soon"}`, `400 {"error":"expires_at is invalid"}`},
+		{"olga", "PUT /projects/20/members/3", `{}`, `400 {"error":"access_level is missing"}`},
+		{"olga", "PUT /projects/20/members/2", `{"access_level":40}`, `404 {"message":"404 Not found"}`},
+		{"olga", "DELETE /projects/20/members/2", ``, `404 {"message":"404 Not found"}`},
+		{"olga", "GET /projects/20/members/x", ``, `400 {"error":"user_id is invalid"}`},
+		{"mary", "PUT /projects/20/members/4", `{"access_level":10}`, `403 {"message":"403 Forbidden"}`},
+		{"mary", "DELETE /projects/20/members/4", ``, `403 {"message":"403 Forbidden"}`},
+		{"olga", "PUT /groups/10/members/5", `{"access_level":10}`, `403 {"message":"403 Forbidden"}`},
+		{"olga", "GET /groups/99/members", ``, `404 {"message":"404 Group Not Found"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.request+" "+tt.body, func(t *testing.T) {
+			f := newForge(t, owner.DeepCopy())
+			if got := f.As(tt.who, tt.request, tt.body).String(); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAGroupKeepsAnOwner(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("olga", "DELETE /groups/10/members/5", "").Code).To(Equal(403))
+	g.Expect(f.As("olga", "POST /groups/10/members", `{"user_id":4,"access_level":50}`).Code).To(Equal(201))
+	g.Expect(f.As("olga", "DELETE /groups/10/members/5", "").Code).To(Equal(204), "there is another one")
+	g.Expect(f.As("otto", "DELETE /groups/10/members/4", "").Code).To(Equal(403))
+	g.Expect(f.As("root", "DELETE /groups/10/members/4", "").Code).To(Equal(204), "an administrator is still there")
+}
+
+func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+	p := Project("acme", "fixed", 22, "core", v1alpha1.VisibilityPublic)
+	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	f := newForge(t, p, InProject("acme", "fixed", "dora", v1alpha1.RoleReporter))
+	for request, body := range map[string]string{
+		"POST /projects/22/members":     `{"user_id":4,"access_level":10}`,
+		"PUT /projects/22/members/3":    `{"access_level":10}`,
+		"DELETE /projects/22/members/3": ``,
+	} {
+		if got := f.As("olga", request, body); got.Code != 403 {
+			t.Errorf("%s: got %s", request, got)
+		}
+	}
+}

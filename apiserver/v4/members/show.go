@@ -1,0 +1,36 @@
+package members
+
+import (
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/profile"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// Member is a member of a project or group.
+type Member struct {
+	profile.Summary
+	AccessLevel     int              `json:"access_level" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	CreatedAt       endpoint.Time    `json:"created_at"`
+	CreatedBy       *profile.Summary `json:"created_by"`
+	ExpiresAt       endpoint.Date    `json:"expires_at"`
+	MembershipState string           `json:"membership_state" doc:"Always active."`
+}
+
+func (f *Family) show(m catalog.Member) Member {
+	shown := Member{
+		Summary: profile.Of(m.User, f.webURL), AccessLevel: int(m.Role()),
+		CreatedAt: endpoint.Time(m.Membership.CreationTimestamp.Time), MembershipState: "active",
+	}
+	if expires := m.Membership.Spec.ExpiresAt; expires != nil {
+		shown.ExpiresAt = endpoint.Date(expires.UTC())
+	}
+	return shown
+}
+
+// day is the beginning of a day, at which a membership that expires on it has ended.
+func day(t time.Time) time.Time {
+	year, month, d := t.Date()
+	return time.Date(year, month, d, 0, 0, 0, 0, time.UTC)
+}

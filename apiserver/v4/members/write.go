@@ -1,0 +1,311 @@
+package members
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+type addRequest struct {
+	ID          string                       `param:"id" doc:"Id or full path of the project or group."`
+	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	UserID      endpoint.Optional[int64]     `param:"user_id" doc:"Id of the user; either this or username."`
+	Username    endpoint.Optional[string]    `param:"username" doc:"Username of the user."`
+	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends."`
+}
+
+func (f *Family) add(ctx context.Context, r *addRequest) (Member, error) {
+	s := auth.From(ctx)
+	u, err := f.user(ctx, r)
+	if err != nil {
+		return Member{}, err
+	}
+	held, err := f.held(ctx, s.Scope, u)
+	if err != nil {
+		return Member{}, err
+	}
+	if held != nil && !catalog.Expired(held, f.clock.Now()) {
+		return Member{}, exists()
+	}
+	if err := f.grants(ctx, s, u, r.AccessLevel, r.ExpiresAt); err != nil {
+		return Member{}, err
+	}
+	if err := f.allow(ctx, s.Scope, held); err != nil {
+		return Member{}, err
+	}
+	if held != nil {
+		// One that has ended is what counts as long as it is there: it begins anew, with nothing of what it was.
+		expires := r.ExpiresAt
+		expires.Null = !expires.Set || expires.Null
+		expires.Set = true
+		return f.write(ctx, s, catalog.Member{User: u, Membership: held.DeepCopy()}, r.AccessLevel, expires)
+	}
+	m := declared(s.Scope, u)
+	m.Spec.Role, m.Spec.ExpiresAt = roleOf(r.AccessLevel), ends(nil, r.ExpiresAt)
+	if err := f.writer.Create(ctx, m); errors.Is(err, declare.ErrExists) {
+		return Member{}, exists()
+	} else if err != nil {
+		return Member{}, invalid(err)
+	}
+	return f.show(catalog.Member{User: u, Membership: m}), nil
+}
+
+func exists() error { return endpoint.Conflict("Member already exists") }
+
+// user returns the user whom an addition names.
+func (f *Family) user(ctx context.Context, r *addRequest) (*v1alpha1.User, error) {
+	id, username := r.UserID.Or(0), r.Username.Or("")
+	var ref v1alpha1.Reference
+	switch {
+	case id != 0 && username != "":
+		return nil, endpoint.Parameters("user_id, username are mutually exclusive")
+	case id != 0:
+		ref.ID = id
+	case username != "":
+		ref.Path = username
+	case r.UserID.Set || r.Username.Set:
+		return nil, endpoint.NotFound("User")
+	default:
+		return nil, endpoint.Parameters("user_id, username are missing, at least one parameter must be provided")
+	}
+	u, err := f.catalog.User(ctx, ref)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, endpoint.NotFound("User")
+	}
+	return u, err
+}
+
+// held returns the membership of a user in the project or group itself, ended or not; nil when there is none.
+func (f *Family) held(ctx context.Context, s catalog.Scope, u *v1alpha1.User) (*v1alpha1.Membership, error) {
+	if s.Project != nil {
+		return f.catalog.ProjectMembership(ctx, u, s.Project)
+	}
+	return f.catalog.GroupMembership(ctx, u, s.Groups[0])
+}
+
+// declared returns a membership with a name that no other one of the same user in the same place has. The user is named
+// by his id, which is never given to another one.
+func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
+	m := &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace()},
+		Spec:       v1alpha1.MembershipSpec{UserRef: v1alpha1.Reference{ID: u.Spec.ID}},
+	}
+	user := strconv.FormatInt(u.Spec.ID, 10)
+	if s.Project != nil {
+		m.Name = naturalkey.Name(s.Project.Name, "project", user)
+		m.Spec.ProjectRef = &v1alpha1.Reference{Name: s.Project.Name}
+	} else {
+		m.Name = naturalkey.Name(s.Groups[0].Name, "group", user)
+		m.Spec.GroupRef = &v1alpha1.Reference{Name: s.Groups[0].Name}
+	}
+	return m
+}
+
+type updateRequest struct {
+	ID          string                       `param:"id" doc:"Id or full path of the project or group."`
+	UserID      int64                        `param:"user_id" doc:"Id of the user."`
+	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
+	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends; null for never."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Member, error) {
+	s := auth.From(ctx)
+	m, err := f.own(ctx, s.Scope, r.UserID)
+	if err != nil {
+		return Member{}, err
+	}
+	if err := f.grants(ctx, s, m.User, r.AccessLevel, r.ExpiresAt); err != nil {
+		return Member{}, err
+	}
+	if m.Role() == role.Owner && role.Role(r.AccessLevel) < role.Owner {
+		if err := f.keepsAnOwner(ctx, s, m.User); err != nil {
+			return Member{}, err
+		}
+	}
+	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
+		return Member{}, err
+	}
+	m.Membership = m.Membership.DeepCopy()
+	return f.write(ctx, s, m, r.AccessLevel, r.ExpiresAt)
+}
+
+// write changes a membership, unless it is of somebody above the caller, and shows it.
+func (f *Family) write(ctx context.Context, s auth.Subject, m catalog.Member, level int, expires endpoint.Optional[time.Time]) (Member, error) {
+	err := f.writer.Update(ctx, m.Membership, func() error {
+		if m.Role() > s.Access.Role {
+			return endpoint.Forbidden("")
+		}
+		m.Membership.Spec.Role, m.Membership.Spec.ExpiresAt = roleOf(level), ends(m.Membership.Spec.ExpiresAt, expires)
+		return nil
+	})
+	switch {
+	case errors.Is(err, declare.ErrGone):
+		return Member{}, endpoint.NotFound("")
+	case err != nil:
+		return Member{}, invalid(err)
+	}
+	return f.show(m), nil
+}
+
+func (f *Family) remove(ctx context.Context, r *memberRequest) (endpoint.None, error) {
+	s := auth.From(ctx)
+	write := auth.WriteGroupMembers
+	if s.Scope.Project != nil {
+		write = auth.WriteProjectMembers
+	}
+	leaves := s.Caller.User.Spec.ID == r.UserID
+	if !leaves && !s.Access.May(write) {
+		return endpoint.None{}, endpoint.Forbidden("")
+	}
+	m, err := f.own(ctx, s.Scope, r.UserID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if m.Role() > s.Access.Role {
+		return endpoint.None{}, endpoint.Forbidden("")
+	}
+	if m.Role() == role.Owner {
+		if err := f.keepsAnOwner(ctx, s, m.User); err != nil {
+			return endpoint.None{}, err
+		}
+	}
+	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Delete(ctx, m.Membership.DeepCopy()); errors.Is(err, declare.ErrGone) {
+		return endpoint.None{}, endpoint.NotFound("")
+	} else if err != nil {
+		return endpoint.None{}, err
+	}
+	return endpoint.None{}, nil
+}
+
+// own returns a member of the project or group itself: inherited ones are changed where they are declared.
+func (f *Family) own(ctx context.Context, s catalog.Scope, userID int64) (catalog.Member, error) {
+	all, err := f.catalog.MembersOf(ctx, s, f.clock.Now())
+	if err != nil {
+		return catalog.Member{}, err
+	}
+	m, ok := find(all, userID)
+	if !ok {
+		return catalog.Member{}, endpoint.NotFound("")
+	}
+	return m, nil
+}
+
+// grants says why the caller may not give a user a role until a day.
+func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, level int, expires endpoint.Optional[time.Time]) error {
+	if roleOf(level) == "" {
+		return endpoint.Invalid(map[string][]string{"access_level": {"is not included in the list"}})
+	}
+	if role.Role(level) > s.Access.Role {
+		return endpoint.Forbidden("")
+	}
+	if day := ends(nil, expires); day != nil && !f.clock.Now().Before(day.Time) {
+		return endpoint.Invalid(map[string][]string{"expires_at": {"cannot be a date in the past"}})
+	}
+	above, ok := s.Scope.Above()
+	if !ok {
+		return nil
+	}
+	all, err := f.catalog.AllMembersOf(ctx, above, f.clock.Now())
+	if err != nil {
+		return err
+	}
+	inherited, ok := find(all, u.Spec.ID)
+	if !ok || inherited.Role() <= role.Role(level) {
+		return nil
+	}
+	from := ""
+	if g, err := f.catalog.Group(ctx, inherited.Membership.Namespace, *inherited.Membership.Spec.GroupRef); err == nil {
+		from = " from group " + catalog.Title(g.Spec.Name, g.Spec.Path)
+	}
+	return endpoint.Invalid(map[string][]string{"access_level": {
+		fmt.Sprintf("should be greater than or equal to %s inherited membership%s", inherited.Role(), from),
+	}})
+}
+
+// keepsAnOwner refuses to take the last owner from a group, unless an administrator does it.
+func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.User) error {
+	if s.Scope.Project != nil || s.Access.Admin {
+		return nil
+	}
+	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
+	if err != nil {
+		return err
+	}
+	if above, ok := s.Scope.Above(); ok {
+		more, err := f.catalog.AllMembersOf(ctx, above, f.clock.Now())
+		if err != nil {
+			return err
+		}
+		all = append(all, more...)
+	}
+	for _, m := range all {
+		if m.Role() == role.Owner && m.User.UID != u.UID && m.User.Spec.State != v1alpha1.UserBlocked {
+			return nil
+		}
+	}
+	return endpoint.Forbidden("")
+}
+
+// roleOf is the declared name of an access level; empty for a number that is none.
+func roleOf(level int) v1alpha1.Role {
+	switch r := role.Role(level); r {
+	case role.Guest, role.Reporter, role.Developer, role.Maintainer, role.Owner:
+		return v1alpha1.Role(r.String())
+	default:
+		return ""
+	}
+}
+
+// ends is when a membership ends: as it was, or at the beginning of the day that was sent.
+func ends(was *metav1.Time, sent endpoint.Optional[time.Time]) *metav1.Time {
+	switch {
+	case !sent.Set:
+		return was
+	case sent.Null:
+		return nil
+	default:
+		return &metav1.Time{Time: day(sent.Value)}
+	}
+}
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var e *declare.InvalidError
+	if errors.As(err, &e) {
+		return endpoint.Unprocessable(e.Reason)
+	}
+	return err
+}
+
+// allow refuses a change in a project whose settings are not for REST callers; nil as m stands for a new membership.
+func (f *Family) allow(ctx context.Context, s catalog.Scope, m *v1alpha1.Membership) error {
+	if s.Project == nil {
+		return nil
+	}
+	var object client.Object
+	if m != nil {
+		object = m
+	}
+	err := f.writer.Allow(ctx, s.Project, object)
+	var e *declare.RefusedError
+	if errors.As(err, &e) {
+		return endpoint.Forbidden(e.Error())
+	}
+	return err
+}

@@ -1,0 +1,260 @@
+// Package projects is the family of projects.
+package projects
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// Family serves projects.
+type Family struct {
+	catalog *catalog.Catalog
+	guard   *auth.Guard
+	writer  *declare.Writer
+	clock   clock.PassiveClock
+	webURL  string
+	// home is the Kubernetes namespace of personal projects.
+	home string
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;list;watch;create;patch;delete
+
+// New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
+// of all users.
+func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{catalog: cat, guard: g, writer: w, clock: clk, webURL: webURL, home: home}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects", f.list).Public().Doc("List the projects that the caller may see."),
+		endpoint.Post("/projects", f.create).Doc("Make a project."),
+		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Public().Doc("Get a project."),
+		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
+		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).Doc("Remove a project."),
+		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Doc("Refuse every push from now on."),
+		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Doc("Take pushes again."),
+		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Public().Doc("List the projects of a group."),
+	}
+}
+
+type idRequest struct {
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+func (f *Family) get(ctx context.Context, _ *idRequest) (Project, error) {
+	s := auth.From(ctx)
+	return f.show(s.Scope, viewed(s.Caller, s.Access)), nil
+}
+
+// viewed is what a caller is shown of his own role.
+func viewed(c auth.Caller, a auth.Access) viewer {
+	if c.Anonymous() {
+		return viewer{}
+	}
+	number := int(a.Role)
+	return viewer{role: &number, admin: a.Admin}
+}
+
+type createRequest struct {
+	Name              string                   `param:"name" doc:"What people call the project; the path when omitted."`
+	Path              string                   `param:"path" doc:"Its segment of the full path; made from the name when omitted."`
+	NamespaceID       endpoint.Optional[int64] `param:"namespace_id" doc:"Id of the group; the caller's own namespace when omitted."`
+	Description       string                   `param:"description" doc:"What it is for."`
+	Visibility        string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Who may see it."`
+	DefaultBranch     string                   `param:"default_branch" doc:"The branch that HEAD names."`
+	ImportURL         string                   `param:"import_url" doc:"A repository to begin with."`
+	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the code is."`
+	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the images are."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) {
+	caller := auth.From(ctx).Caller
+	if r.Name == "" && r.Path == "" {
+		return Project{}, endpoint.Parameters("name, path are missing, at least one parameter must be provided")
+	}
+	path := r.Path
+	if path == "" {
+		path = slug(r.Name)
+	}
+	scope, err := f.holder(ctx, caller, r.NamespaceID)
+	if err != nil {
+		return Project{}, err
+	}
+	if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
+		return Project{}, taken()
+	} else if !errors.Is(err, catalog.ErrNotFound) {
+		return Project{}, err
+	}
+	group := scope.Groups[0]
+	p := &v1alpha1.Project{
+		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: naturalkey.Name(group.Name, path)},
+		Spec: v1alpha1.ProjectSpec{
+			Path: path, Name: r.Name, Description: r.Description, GroupRef: v1alpha1.Reference{Name: group.Name},
+			Visibility: namespace.Visibilities[r.Visibility], DefaultBranch: r.DefaultBranch, ImportURL: r.ImportURL,
+			Features: v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]},
+		},
+	}
+	if err := f.writer.Create(ctx, p); errors.Is(err, declare.ErrExists) {
+		return Project{}, taken()
+	} else if err != nil {
+		return Project{}, invalid(err)
+	}
+	scope.Project = p
+	return f.show(scope, viewer{admin: caller.User.Spec.Admin}), nil
+}
+
+// holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace.
+func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional[int64]) (catalog.Scope, error) {
+	if id.Set && !id.Null {
+		return f.guard.Locate(ctx, c, auth.CreateProjects, id.Value)
+	}
+	g := &v1alpha1.Group{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: f.home, Name: naturalkey.Name("user", c.User.Name),
+			Labels: map[string]string{v1alpha1.LabelPersonal: strconv.FormatInt(c.User.Spec.ID, 10)},
+		},
+		Spec: v1alpha1.GroupSpec{
+			Path: c.User.Spec.Username, Name: catalog.DisplayName(c.User), Visibility: v1alpha1.VisibilityPublic,
+		},
+	}
+	if err := f.writer.Ensure(ctx, g); err != nil {
+		return catalog.Scope{}, err
+	}
+	err := f.writer.Ensure(ctx, &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name("group", g.Name, c.User.Name)},
+		Spec: v1alpha1.MembershipSpec{
+			UserRef: v1alpha1.Reference{Name: c.User.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+		},
+	})
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
+	if err != nil || holder.GetUID() != g.UID {
+		return catalog.Scope{}, endpoint.Invalid(map[string][]string{"namespace": {"is not available: another group holds the path"}})
+	}
+	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, nil
+}
+
+var notInPath = regexp.MustCompile(`[^a-zA-Z0-9_.]+`)
+
+// slug makes a path from a name.
+func slug(name string) string {
+	return strings.Trim(notInPath.ReplaceAllString(strings.ToLower(name), "-"), "-.")
+}
+
+func taken() error {
+	return endpoint.Invalid(map[string][]string{"name": {"has already been taken"}, "path": {"has already been taken"}})
+}
+
+// invalid answers for an object that the schema refuses, or the project.
+func invalid(err error) error {
+	var e *declare.InvalidError
+	var refused *declare.RefusedError
+	switch {
+	case errors.As(err, &e):
+		return endpoint.BadRequest(e.Reason)
+	case errors.As(err, &refused):
+		return endpoint.Forbidden(refused.Error())
+	default:
+		return err
+	}
+}
+
+type updateRequest struct {
+	ID                string                    `param:"id" doc:"Id or full path of the project."`
+	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the project."`
+	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
+	Description       endpoint.Optional[string] `param:"description" doc:"What it is for."`
+	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it."`
+	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
+	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`
+	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) {
+	scope := auth.From(ctx).Scope
+	if path := r.Path.Or(scope.Project.Spec.Path); path != scope.Project.Spec.Path {
+		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
+			return Project{}, taken()
+		}
+	}
+	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) {
+		spec.Name = r.Name.Or(spec.Name)
+		spec.Path = r.Path.Or(spec.Path)
+		spec.Description = r.Description.Or(spec.Description)
+		spec.DefaultBranch = r.DefaultBranch.Or(spec.DefaultBranch)
+		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
+			spec.Visibility = v
+		}
+		if a, ok := features[r.RepositoryAccess.Value]; ok {
+			spec.Features.Repository = a
+		}
+		if a, ok := features[r.ContainerRegistry.Value]; ok {
+			spec.Features.ContainerRegistry = a
+		}
+	})
+}
+
+// change writes what mutate does to the spec of the request's project, if its declaration is for REST callers to change.
+func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec)) (Project, error) {
+	s := auth.From(ctx)
+	p := s.Scope.Project.DeepCopy()
+	if err := f.writer.Allow(ctx, p, p); err != nil {
+		return Project{}, invalid(err)
+	}
+	err := f.writer.Update(ctx, p, func() error {
+		mutate(&p.Spec)
+		return nil
+	})
+	if errors.Is(err, declare.ErrGone) {
+		return Project{}, endpoint.NotFound("Project")
+	}
+	if err != nil {
+		return Project{}, invalid(err)
+	}
+	return f.show(catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access)), nil
+}
+
+func (f *Family) archive(ctx context.Context, _ *idRequest) (Project, error) {
+	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) { spec.Archived = true })
+}
+
+func (f *Family) unarchive(ctx context.Context, _ *idRequest) (Project, error) {
+	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) { spec.Archived = false })
+}
+
+// Accepted is the answer to what goes on after it.
+type Accepted struct {
+	Message string `json:"message"`
+}
+
+func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
+	p := auth.From(ctx).Scope.Project.DeepCopy()
+	if err := f.writer.Allow(ctx, p, p); err != nil {
+		return Accepted{}, invalid(err)
+	}
+	if err := f.writer.Delete(ctx, p); errors.Is(err, declare.ErrGone) {
+		return Accepted{}, endpoint.NotFound("Project")
+	} else if err != nil {
+		return Accepted{}, err
+	}
+	return Accepted{Message: "202 Accepted"}, nil
+}

@@ -1,0 +1,142 @@
+package projects
+
+import (
+	"fmt"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+// Project is a project as the REST API shows it.
+type Project struct {
+	ID                           int64               `json:"id"`
+	Description                  string              `json:"description"`
+	Name                         string              `json:"name"`
+	NameWithNamespace            string              `json:"name_with_namespace"`
+	Path                         string              `json:"path"`
+	PathWithNamespace            string              `json:"path_with_namespace"`
+	CreatedAt                    endpoint.Time       `json:"created_at"`
+	DefaultBranch                string              `json:"default_branch"`
+	TagList                      []string            `json:"tag_list"`
+	Topics                       []string            `json:"topics"`
+	HTTPURLToRepo                string              `json:"http_url_to_repo"`
+	WebURL                       string              `json:"web_url"`
+	AvatarURL                    *string             `json:"avatar_url"`
+	StarCount                    int                 `json:"star_count"`
+	ForksCount                   int                 `json:"forks_count"`
+	LastActivityAt               endpoint.Time       `json:"last_activity_at"`
+	Namespace                    namespace.Namespace `json:"namespace"`
+	Links                        Links               `json:"_links"`
+	EmptyRepo                    bool                `json:"empty_repo"`
+	Archived                     bool                `json:"archived"`
+	Visibility                   string              `json:"visibility" doc:"private, internal or public."`
+	RepositoryAccessLevel        string              `json:"repository_access_level" doc:"enabled, private or disabled."`
+	ContainerRegistryAccessLevel string              `json:"container_registry_access_level" doc:"enabled, private or disabled."`
+	ContainerRegistryEnabled     bool                `json:"container_registry_enabled"`
+	RepositoryStorage            string              `json:"repository_storage,omitempty" doc:"Shown to administrators."`
+	ImportURL                    *string             `json:"import_url"`
+	ImportStatus                 string              `json:"import_status" doc:"none, started, finished or failed."`
+	ImportError                  *string             `json:"import_error"`
+	Permissions                  *Permissions        `json:"permissions,omitempty"`
+}
+
+// Links are addresses in the REST API.
+type Links struct {
+	Self    string `json:"self"`
+	Members string `json:"members"`
+}
+
+// Permissions are what the caller is in a project.
+type Permissions struct {
+	ProjectAccess *AccessLevel `json:"project_access"`
+	GroupAccess   *AccessLevel `json:"group_access"`
+}
+
+// AccessLevel is a role by its number.
+type AccessLevel struct {
+	AccessLevel int `json:"access_level"`
+}
+
+// viewer is whom a project is shown to.
+type viewer struct {
+	// role is the caller's; nil where it is not asked for.
+	role  *int
+	admin bool
+}
+
+func (f *Family) show(s catalog.Scope, to viewer) Project {
+	p := s.Project
+	path, name := s.Path(), catalog.Title(p.Spec.Name, p.Spec.Path)
+	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.Spec.ID)
+	created := endpoint.Time(p.CreationTimestamp.Time)
+	shown := Project{
+		ID: p.Spec.ID, Description: p.Spec.Description,
+		Name: name, NameWithNamespace: namespace.FullName(s.Groups, name), Path: p.Spec.Path, PathWithNamespace: path,
+		CreatedAt: created, LastActivityAt: created, DefaultBranch: defaultBranch(p),
+		TagList: []string{}, Topics: []string{},
+		HTTPURLToRepo: f.webURL + "/" + path + ".git", WebURL: f.webURL + "/" + path,
+		Namespace: namespace.Show(s.Groups, f.webURL), Links: Links{Self: self, Members: self + "/members"},
+		EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
+		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
+		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
+		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
+		ContainerRegistryEnabled:     p.Spec.Features.ContainerRegistry != v1alpha1.FeatureDisabled,
+	}
+	shown.showImport(p)
+	if to.admin {
+		shown.RepositoryStorage = p.Status.Storage
+	}
+	if to.role != nil {
+		shown.Permissions = &Permissions{}
+		if *to.role > 0 {
+			shown.Permissions.ProjectAccess = &AccessLevel{AccessLevel: *to.role}
+		}
+	}
+	return shown
+}
+
+func (p *Project) showImport(from *v1alpha1.Project) {
+	p.ImportStatus = "none"
+	if from.Spec.ImportURL == "" {
+		return
+	}
+	p.ImportURL, p.ImportStatus = &from.Spec.ImportURL, "started"
+	if frame.Ready(from) {
+		p.ImportStatus = "finished"
+		return
+	}
+	for _, c := range from.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonImportFailed {
+			p.ImportStatus, p.ImportError = "failed", &c.Message
+		}
+	}
+}
+
+// defaultBranch is what HEAD names, or will.
+func defaultBranch(p *v1alpha1.Project) string {
+	switch {
+	case p.Spec.DefaultBranch != "":
+		return p.Spec.DefaultBranch
+	case p.Status.DefaultBranch != "" || p.Spec.ImportURL != "":
+		return p.Status.DefaultBranch
+	default:
+		return "main"
+	}
+}
+
+// features are the words of the REST API for the declared ones.
+var features = map[string]v1alpha1.FeatureAccess{
+	"enabled": v1alpha1.FeatureEnabled, "private": v1alpha1.FeaturePrivate, "disabled": v1alpha1.FeatureDisabled,
+}
+
+func featureWord(a v1alpha1.FeatureAccess) string {
+	for word, declared := range features {
+		if declared == a {
+			return word
+		}
+	}
+	return "disabled"
+}

@@ -1,0 +1,175 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+type createRequest struct {
+	Email    string `param:"email" required:"" doc:"Address, unique among users."`
+	Name     string `param:"name" required:"" doc:"What people call the user."`
+	Username string `param:"username" required:"" doc:"Short name, unique among users."`
+	Admin    bool   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
+	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
+		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
+		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive,
+	}}
+	if err := f.check(ctx, u); err != nil {
+		return User{}, err
+	}
+	if err := f.declare(ctx, u); err != nil {
+		return User{}, err
+	}
+	// The id is fresh, so that it is this user's: he can be used at once.
+	err := f.writer.Observe(ctx, u, func() { u.Status.ID = u.Spec.ID })
+	if err != nil {
+		return User{}, gone(err)
+	}
+	return full(u, f.webURL, true), nil
+}
+
+// declare makes the object, named by its username. An object of that name whose user is called otherwise by now does not
+// stand in the way: its own name is part of the next one that is tried.
+func (f *Family) declare(ctx context.Context, u *v1alpha1.User) error {
+	key := []string{strings.ToLower(u.Spec.Username)}
+	for {
+		u.ObjectMeta = metav1.ObjectMeta{Name: naturalkey.Name(key...)}
+		err := f.writer.Create(ctx, u)
+		if !errors.Is(err, declare.ErrExists) {
+			return invalid(err)
+		}
+		holder, err := f.catalog.User(ctx, v1alpha1.Reference{Name: u.Name})
+		switch {
+		case errors.Is(err, catalog.ErrNotFound):
+			// Another process has made it just now.
+			return taken("Username")
+		case err != nil:
+			return err
+		case strings.EqualFold(holder.Spec.Username, u.Spec.Username):
+			return taken("Username")
+		}
+		key = append(key, holder.Name)
+	}
+}
+
+type updateRequest struct {
+	ID       int64                     `param:"id" doc:"Id of the user."`
+	Email    endpoint.Optional[string] `param:"email" doc:"Address, unique among users."`
+	Name     endpoint.Optional[string] `param:"name" doc:"What people call the user."`
+	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
+	Admin    endpoint.Optional[bool]   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
+	u, err := f.user(ctx, r.ID)
+	if err != nil {
+		return User{}, err
+	}
+	err = f.writer.Update(ctx, u, func() error {
+		before := u.Spec
+		u.Spec.Email = r.Email.Or(u.Spec.Email)
+		u.Spec.Name = r.Name.Or(u.Spec.Name)
+		u.Spec.Username = r.Username.Or(u.Spec.Username)
+		u.Spec.Admin = r.Admin.Or(u.Spec.Admin)
+		if before == u.Spec {
+			return nil
+		}
+		return f.check(ctx, u)
+	})
+	if err != nil {
+		return User{}, gone(invalid(err))
+	}
+	return full(u, f.webURL, true), nil
+}
+
+// The bounds of what is declared.
+const (
+	maxName  = 255
+	maxEmail = 254
+)
+
+var (
+	usernames = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`)
+	emails    = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
+)
+
+// check says what is wrong with a user who is to be declared: attributes that do not hold, or are somebody else's. One who
+// is declared already may do without a name and an address.
+func (f *Family) check(ctx context.Context, u *v1alpha1.User) error {
+	declared := u.UID != ""
+	wrong := map[string][]string{}
+	add := func(attribute, what string) { wrong[attribute] = append(wrong[attribute], what) }
+	switch name := u.Spec.Username; {
+	case name == "":
+		add("username", "can't be blank")
+	case len(name) < 2:
+		add("username", "is too short (minimum is 2 characters)")
+	case len(name) > maxName:
+		add("username", "is too long (maximum is 255 characters)")
+	case !usernames.MatchString(name):
+		add("username", "can contain only letters, digits, '_', '-' and '.', and begins and ends with a letter, digit or '_'")
+	}
+	switch name := u.Spec.Name; {
+	case name == "" && declared: // The username stands in for it.
+	case strings.TrimSpace(name) == "":
+		add("name", "can't be blank")
+	case len([]rune(name)) > maxName:
+		add("name", "is too long (maximum is 255 characters)")
+	}
+	if e := u.Spec.Email; (e != "" || !declared) && (!emails.MatchString(e) || len(e) > maxEmail) {
+		add("email", "is invalid")
+	}
+	if len(wrong) > 0 {
+		return endpoint.Invalid(wrong)
+	}
+	return f.free(ctx, u)
+}
+
+// free refuses an address or username that another user has.
+func (f *Family) free(ctx context.Context, u *v1alpha1.User) error {
+	if u.Spec.Email != "" {
+		other, err := f.catalog.UserByEmail(ctx, u.Spec.Email)
+		if err == nil && other.UID != u.UID {
+			return taken("Email")
+		}
+		if err := ignoreNotFound(err); err != nil {
+			return err
+		}
+	}
+	other, err := f.catalog.UserByUsername(ctx, u.Spec.Username)
+	if err == nil && other.UID != u.UID {
+		return taken("Username")
+	}
+	return ignoreNotFound(err)
+}
+
+func taken(attribute string) error { return endpoint.Conflict(attribute + " has already been taken") }
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// invalid answers for an object that the schema refuses.
+func invalid(err error) error {
+	var refused *declare.InvalidError
+	if errors.As(err, &refused) {
+		return endpoint.Unprocessable(refused.Reason)
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Member is a user, and the membership that gives him a role.
+type Member struct {
+	User       *v1alpha1.User
+	Membership *v1alpha1.Membership
+}
+
+// Role is the role that the membership gives.
+func (m Member) Role() role.Role { return RoleOf(m.Membership.Spec.Role) }
+
+// MembersOf returns the members of a project or group itself at a time, by the ids of the users.
+func (c *Catalog) MembersOf(ctx context.Context, s Scope, now time.Time) ([]Member, error) {
+	index := IndexGroup
+	if s.Project != nil {
+		index = IndexProject
+	}
+	own, err := c.members(ctx, index, target{s.Namespace(), s.keys()})
+	return inForce(now, own), err
+}
+
+// AllMembersOf is MembersOf with those whom a project or group has from the groups above it. Of several memberships of
+// one user it returns the one with the highest role, and the nearest of these.
+func (c *Catalog) AllMembersOf(ctx context.Context, s Scope, now time.Time) ([]Member, error) {
+	all, err := c.MembersOf(ctx, s, now)
+	if err != nil {
+		return nil, err
+	}
+	above := s.Groups
+	if s.Project == nil {
+		above = above[1:]
+	}
+	for _, t := range targets(above) {
+		more, err := c.members(ctx, IndexGroup, t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inForce(now, more)...)
+	}
+	return highestOf(all), nil
+}
+
+// Above returns what a project or group has its inherited members from; false for a root group.
+func (s Scope) Above() (Scope, bool) {
+	if s.Project != nil {
+		return Scope{Groups: s.Groups}, true
+	}
+	return Scope{Groups: s.Groups[1:]}, len(s.Groups) > 1
+}
+
+// members returns the member that each user is of a target by his oldest membership, which is the one that counts.
+func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member, error) {
+	found, err := c.memberships(ctx, index, t.keys...)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b *v1alpha1.Membership) int {
+		if Older(a, b) {
+			return -1
+		}
+		return 1
+	})
+	var all []Member
+	seen := map[types.UID]bool{}
+	for _, m := range found {
+		if m.Namespace != t.namespace {
+			continue
+		}
+		u, err := c.User(ctx, m.Spec.UserRef)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !seen[u.UID] {
+			seen[u.UID] = true
+			all = append(all, Member{User: u, Membership: m})
+		}
+	}
+	return all, nil
+}
+
+// inForce returns those whose membership has not ended, by the ids of the users.
+func inForce(now time.Time, all []Member) []Member {
+	all = slices.DeleteFunc(all, func(m Member) bool { return Expired(m.Membership, now) })
+	slices.SortStableFunc(all, byUser)
+	return all
+}
+
+func byUser(a, b Member) int { return cmp.Compare(a.User.Spec.ID, b.User.Spec.ID) }
+
+// highestOf keeps of each user the member with the highest role, the first of several.
+func highestOf(all []Member) []Member {
+	at := map[types.UID]int{}
+	var kept []Member
+	for _, m := range all {
+		i, ok := at[m.User.UID]
+		switch {
+		case !ok:
+			at[m.User.UID] = len(kept)
+			kept = append(kept, m)
+		case m.Role() > kept[i].Role():
+			kept[i] = m
+		}
+	}
+	slices.SortStableFunc(kept, byUser)
+	return kept
+}

@@ -1,0 +1,126 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Tree is all groups and projects that hold a place, as one user sees them at one moment. It looks up what many of them have
+// in common once, and is for one request.
+type Tree struct {
+	catalog *Catalog
+	user    *v1alpha1.User
+	now     time.Time
+	places  map[string]*placed
+}
+
+// placed is a group with all that follows from where it is.
+type placed struct {
+	scope Scope
+	role  role.Role
+	err   error
+}
+
+// Tree returns the tree as a user sees it; nil for somebody who has not signed in.
+func (c *Catalog) Tree(user *v1alpha1.User, now time.Time) *Tree {
+	return &Tree{catalog: c, user: user, now: now, places: map[string]*placed{}}
+}
+
+// Seen is a group or project, with the user's role in it.
+type Seen struct {
+	Scope
+	Role role.Role
+}
+
+// Projects returns every project that is in place.
+func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
+	var l v1alpha1.ProjectList
+	if err := t.catalog.reader.List(ctx, &l, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing projects: %w", err)
+	}
+	all := make([]Seen, 0, len(l.Items))
+	for i := range l.Items {
+		p := &l.Items[i]
+		g, err := t.catalog.Group(ctx, p.Namespace, p.Spec.GroupRef)
+		if err != nil {
+			continue // it has no place
+		}
+		at := t.place(ctx, g)
+		scope := Scope{Project: p, Groups: at.scope.Groups}
+		if at.err != nil || !t.holds(ctx, p, p.Status.FullPath, scope) {
+			continue
+		}
+		own, err := t.own(ctx, target{p.Namespace, scope.keys()})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Seen{scope, max(own, at.role)})
+	}
+	return all, nil
+}
+
+// Groups returns every group that is in place.
+func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
+	var l v1alpha1.GroupList
+	if err := t.catalog.reader.List(ctx, &l, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing groups: %w", err)
+	}
+	all := make([]Seen, 0, len(l.Items))
+	for i := range l.Items {
+		g := &l.Items[i]
+		if at := t.place(ctx, g); at.err == nil && t.holds(ctx, g, g.Status.FullPath, at.scope) {
+			all = append(all, Seen{at.scope, at.role})
+		}
+	}
+	return all, nil
+}
+
+// holds reports whether an object holds its full path. One whose status says so is believed; a new one, whose status is still to
+// come, is looked up.
+func (t *Tree) holds(ctx context.Context, obj client.Object, shown string, s Scope) bool {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return false
+	}
+	if shown != "" {
+		return true
+	}
+	holder, err := t.catalog.ByPath(ctx, s.Path())
+	return err == nil && holder.GetUID() == obj.GetUID()
+}
+
+// place returns where a group is, and the user's role there.
+func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
+	if at, ok := t.places[string(g.UID)]; ok {
+		return at
+	}
+	at := &placed{}
+	t.places[string(g.UID)] = at
+	at.scope.Groups, at.err = t.catalog.Ancestors(ctx, g)
+	if at.err != nil {
+		return at
+	}
+	if len(at.scope.Groups) > 1 {
+		at.role = t.place(ctx, at.scope.Groups[1]).role
+	}
+	own, err := t.own(ctx, target{g.Namespace, at.scope.keys()})
+	at.role, at.err = max(at.role, own), err
+	return at
+}
+
+// own is the user's role from a membership of the target itself.
+func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
+	if t.user == nil {
+		return role.None, nil
+	}
+	m, err := t.catalog.membership(ctx, UserKeys(t.user), of)
+	if err != nil || m == nil || Expired(m, t.now) {
+		return role.None, err
+	}
+	return RoleOf(m.Spec.Role), nil
+}
