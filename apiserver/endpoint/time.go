@@ -27,3 +27,6 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	}
 	return at.UTC().AppendFormat(nil, `"2006-01-02"`), nil
 }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Time) UnmarshalJSON(text []byte) error { return (*time.Time)(t).UnmarshalJSON(text) }

@@ -50,6 +50,9 @@ type Forge struct {
 	Guard   *auth.Guard
 	// Clock stands at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
+	// Before, where it is set, is called before each write with its verb, as in "create", "patch" and "patch status". An
+	// error of it is the answer to the write.
+	Before func(verb string, o client.Object) error
 
 	created time.Time
 }
@@ -128,13 +131,28 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				f.stamp(o)
-				return c.Create(ctx, o, opts...)
+				return f.before("create", o, func() error { return c.Create(ctx, o, opts...) })
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				return f.before("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				return f.before("patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		})
 	if err := catalog.AddIndexes(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
 	return builder.Build()
+}
+
+func (f *Forge) before(verb string, o client.Object, write func() error) error {
+	if f.Before != nil {
+		if err := f.Before(verb, o); err != nil {
+			return err
+		}
+	}
+	return write()
 }
 
 // indexer registers the indexes of the catalog with a fake client.

@@ -83,7 +83,7 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
-		ContainerRegistryEnabled:     p.Spec.Features.ContainerRegistry != v1alpha1.FeatureDisabled,
+		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
 	}
 	shown.showImport(p)
 	if to.admin {

@@ -1,0 +1,125 @@
+package groups_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
+)
+
+// newForge returns a forge with the groups acme, acme/web and hidden. Mary owns acme.
+func newForge(t *testing.T) *familytest.Forge {
+	t.Helper()
+	f := familytest.New(t,
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		familytest.Group("acme", "web", 11, "acme", v1alpha1.VisibilityPublic),
+		familytest.Group("hidden", "hidden", 12, "", v1alpha1.VisibilityPrivate),
+		familytest.Project("acme", "site", 20, "web", v1alpha1.VisibilityPublic),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
+		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleMaintainer),
+	)
+	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+}
+
+func TestWhoMaySeeAndChangeGroups(t *testing.T) {
+	tests := []struct {
+		request, body                         string
+		nobody, outsider, maint, owner, admin int
+	}{
+		{"GET /groups", "", 200, 200, 200, 200, 200},
+		{"GET /groups/10", "", 200, 200, 200, 200, 200},
+		{"GET /groups/acme%2Fweb", "", 200, 200, 200, 200, 200},
+		{"GET /groups/12", "", 404, 404, 404, 404, 200},
+		{"GET /groups/99999999999999999999", "", 404, 404, 404, 404, 404},
+		{"POST /groups", `{"name":"New","path":"new"}`, 401, 201, 201, 201, 201},
+		{"POST /groups", `{"name":"New","path":"new","parent_id":10}`, 401, 403, 201, 201, 201},
+		{"POST /groups", `{"name":"New","path":"new","parent_id":12}`, 401, 404, 404, 404, 201},
+		{"PUT /groups/10", `{"description":"x"}`, 401, 403, 403, 200, 200},
+		{"DELETE /groups/11", "", 401, 403, 403, 202, 202},
+		{"GET /namespaces", "", 401, 200, 200, 200, 200},
+		{"GET /namespaces/hidden", "", 401, 404, 404, 404, 200},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.maint, "mary": tt.owner, "root": tt.admin} {
+			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestListsOfGroups(t *testing.T) {
+	tests := map[string]struct{ who, request, paths string }{
+		"nobody sees what is public":    {"", "GET /groups", "acme acme/web"},
+		"an administrator sees all":     {"root", "GET /groups", "acme hidden acme/web"},
+		"by id, downwards":              {"root", "GET /groups?order_by=id&sort=desc", "hidden acme/web acme"},
+		"by part of a name":             {"root", "GET /groups?search=ID", "hidden"},
+		"of one visibility":             {"root", "GET /groups?visibility=private", "hidden"},
+		"those that the caller owns":    {"mary", "GET /groups?owned=true", "acme acme/web"},
+		"those that somebody else owns": {"dora", "GET /groups?owned=true", ""},
+		"those with at least a role":    {"dora", "GET /groups?min_access_level=40", "acme acme/web"},
+		"roots":                         {"root", "GET /groups?top_level_only=true", "acme hidden"},
+		"those below a group":           {"mary", "GET /groups/acme/subgroups", "acme/web"},
+		"the second page":               {"root", "GET /groups?per_page=2&page=2", "acme/web"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var paths []string
+			for _, g := range familytest.Decode[[]Group](t, newForge(t).As(tt.who, tt.request, "")) {
+				paths = append(paths, g.FullPath)
+			}
+			if got := strings.Join(paths, " "); got != tt.paths {
+				t.Errorf("got %q, want %q", got, tt.paths)
+			}
+		})
+	}
+}
+
+func TestAGroupThatIsMadeBelongsToItsMaker(t *testing.T) {
+	f := newForge(t)
+	made := familytest.Decode[Group](t, f.As("otto", "POST /groups", `{"name":"Otto's","path":"ottos","visibility":"public"}`))
+	if made.FullPath != "ottos" || made.Name != "Otto's" || made.Visibility != "public" || made.ParentID != nil || made.ID == 0 {
+		t.Errorf("got %+v", made)
+	}
+	below := familytest.Decode[Group](t, f.As("otto", "POST /groups", `{"name":"Below","path":"below","parent_id":`+strconv.FormatInt(made.ID, 10)+`}`))
+	if below.FullPath != "ottos/below" || below.FullName != "Otto's / Below" || *below.ParentID != made.ID {
+		t.Errorf("got %+v", below)
+	}
+	if got := f.As("otto", "GET /groups?owned=true", ""); !strings.Contains(got.Body, `"ottos/below"`) {
+		t.Errorf("the maker does not own it: %s", got)
+	}
+	if got := f.As("mary", "POST /groups", `{"name":"Other","path":"OTTOS"}`); got.String() != `400 {"message":{"path":["has already been taken"]}}` {
+		t.Errorf("got %s", got)
+	}
+	if got := f.As("otto", "PUT /groups/ottos%2Fbelow", `{"path":"renamed"}`); !strings.Contains(got.Body, `"ottos/renamed"`) {
+		t.Errorf("got %s", got)
+	}
+	spaces := familytest.Decode[[]namespace.Namespace](t, f.As("otto", "GET /namespaces", ""))
+	if len(spaces) != 2 || spaces[0].Kind != "group" || spaces[0].FullPath != "ottos" {
+		t.Errorf("got %+v", spaces)
+	}
+}
+
+func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
+	f := newForge(t)
+	if got := f.As("mary", "DELETE /groups/10", ""); got.String() != `202 {"message":"202 Accepted"}` {
+		t.Fatalf("got %s", got)
+	}
+	for _, path := range []string{"acme", "acme%2Fweb"} {
+		if got := f.As("root", "GET /groups/"+path, ""); got.Code != http.StatusNotFound {
+			t.Errorf("%s is left: %s", path, got)
+		}
+	}
+	var projects v1alpha1.ProjectList
+	if err := f.Client.List(t.Context(), &projects); err != nil || len(projects.Items) != 0 {
+		t.Errorf("%d projects are left, %v", len(projects.Items), err)
+	}
+}

@@ -1,0 +1,154 @@
+package projects_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
+)
+
+// newForge returns a forge with the projects acme/site, acme/api and hidden/secret. Mary owns acme, Dora is a developer of
+// acme/site.
+func newForge(t *testing.T) *familytest.Forge {
+	t.Helper()
+	f := familytest.New(t,
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		familytest.Group("acme", "sub", 11, "acme", v1alpha1.VisibilityPublic),
+		familytest.Group("hidden", "hidden", 12, "", v1alpha1.VisibilityPrivate),
+		familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "api", 21, "sub", v1alpha1.VisibilityPrivate),
+		familytest.Project("hidden", "secret", 22, "hidden", v1alpha1.VisibilityPublic),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
+		familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
+	)
+	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+}
+
+func TestWhoMaySeeAndChangeProjects(t *testing.T) {
+	tests := []struct {
+		request, body                       string
+		nobody, outsider, dev, owner, admin int
+	}{
+		{"GET /projects", "", 200, 200, 200, 200, 200},
+		{"GET /projects/acme%2Fsite", "", 200, 200, 200, 200, 200},
+		{"GET /projects/21", "", 404, 404, 404, 200, 200},
+		// A project is never seen by more people than its group.
+		{"GET /projects/22", "", 404, 404, 404, 404, 200},
+		{"POST /projects", `{"name":"New","namespace_id":10}`, 401, 403, 403, 201, 201},
+		{"POST /projects", `{"name":"New","namespace_id":12}`, 401, 404, 404, 404, 201},
+		{"POST /projects", `{"name":"New"}`, 401, 201, 201, 201, 201},
+		{"PUT /projects/20", `{"description":"x"}`, 401, 403, 403, 200, 200},
+		{"POST /projects/20/archive", "", 401, 403, 403, 201, 201},
+		{"POST /projects/20/unarchive", "", 401, 403, 403, 201, 201},
+		{"DELETE /projects/20", "", 401, 403, 403, 202, 202},
+		{"GET /groups/acme/projects", "", 200, 200, 200, 200, 200},
+		{"GET /groups/hidden/projects", "", 404, 404, 404, 404, 200},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.owner, "root": tt.admin} {
+			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestListsOfProjects(t *testing.T) {
+	tests := map[string]struct{ who, request, paths string }{
+		"nobody sees what is public":  {"", "GET /projects", "acme/site"},
+		"the newest first":            {"root", "GET /projects", "hidden/secret acme/sub/api acme/site"},
+		"by name":                     {"root", "GET /projects?order_by=name&sort=asc", "acme/sub/api hidden/secret acme/site"},
+		"by part of a name":           {"root", "GET /projects?search=SEC", "hidden/secret"},
+		"by part of the full path":    {"root", "GET /projects?search=sub/a&search_namespaces=true", "acme/sub/api"},
+		"of one visibility in force":  {"root", "GET /projects?visibility=private", "hidden/secret acme/sub/api"},
+		"those of a member":           {"dora", "GET /projects?membership=true", "acme/site"},
+		"those of an owner":           {"mary", "GET /projects?owned=true", "acme/sub/api acme/site"},
+		"those with at least a role":  {"dora", "GET /projects?min_access_level=40", ""},
+		"those with higher ids":       {"root", "GET /projects?id_after=20&id_before=22", "acme/sub/api"},
+		"those right in a group":      {"root", "GET /groups/acme/projects", "acme/site"},
+		"those anywhere in a group":   {"root", "GET /groups/acme/projects?include_subgroups=true", "acme/sub/api acme/site"},
+		"none that is archived":       {"root", "GET /projects?archived=true", ""},
+		"by key, the first page":      {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2", "acme/site acme/sub/api"},
+		"by key, the page after that": {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2&cursor=21", "hidden/secret"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var paths []string
+			for _, p := range familytest.Decode[[]Project](t, newForge(t).As(tt.who, tt.request, "")) {
+				paths = append(paths, p.PathWithNamespace)
+			}
+			if got := strings.Join(paths, " "); got != tt.paths {
+				t.Errorf("got %q, want %q", got, tt.paths)
+			}
+		})
+	}
+}
+
+func TestKeysetPagesLinkToTheNextOneOnly(t *testing.T) {
+	got := newForge(t).As("root", "GET /projects?pagination=keyset&order_by=id&per_page=2", "")
+	link := got.Header.Get("Link")
+	if !strings.Contains(link, "cursor=21") || !strings.HasSuffix(link, `rel="next"`) || strings.Contains(link, "first") || got.Header.Get("X-Total") != "" {
+		t.Errorf("Link is %q, X-Total %q", link, got.Header.Get("X-Total"))
+	}
+	last := newForge(t).As("root", "GET /projects?pagination=keyset&order_by=id&per_page=3", "")
+	if last.Header.Get("Link") != "" {
+		t.Errorf("the last page links to %q", last.Header.Get("Link"))
+	}
+}
+
+func TestAProjectWithoutANamespaceIsPersonal(t *testing.T) {
+	f := newForge(t)
+	for i, name := range []string{"first", "second"} {
+		made := familytest.Decode[Project](t, f.As("otto", "POST /projects", `{"name":"`+name+`"}`))
+		if made.PathWithNamespace != "otto/"+name || made.Namespace.Kind != "user" || made.Visibility != "private" || made.DefaultBranch != "main" {
+			t.Errorf("project %d: got %+v", i, made)
+		}
+	}
+	if got := f.As("otto", "POST /projects", `{"name":"first"}`); got.Code != http.StatusBadRequest || !strings.Contains(got.Body, `"path":["has already been taken"]`) {
+		t.Errorf("got %s", got)
+	}
+	if got := f.As("mary", "GET /projects/otto%2Ffirst", ""); got.Code != http.StatusNotFound {
+		t.Errorf("somebody else sees it: %s", got)
+	}
+}
+
+func TestAPathIsMadeFromAName(t *testing.T) {
+	for name, path := range map[string]string{"My App": "my-app", "  c++ & more!": "c-more", "A.B_c": "a.b_c"} {
+		made := familytest.Decode[Project](t, newForge(t).As("mary", "POST /projects", `{"name":`+strconv.Quote(name)+`,"namespace_id":10}`))
+		if made.Path != path || made.Name != name {
+			t.Errorf("%q became %q at %q", name, made.Name, made.Path)
+		}
+	}
+}
+
+func TestSettingsAreChangedAndShown(t *testing.T) {
+	f := newForge(t)
+	got := familytest.Decode[Project](t, f.As("mary", "PUT /projects/20",
+		`{"path":"web","name":"Web","description":"new","visibility":"internal","container_registry_access_level":"private"}`))
+	if got.PathWithNamespace != "acme/web" || got.NameWithNamespace != "acme / Web" || got.Description != "new" ||
+		got.Visibility != "internal" || got.ContainerRegistryAccessLevel != "private" || !got.ContainerRegistryEnabled || got.ID != 20 {
+		t.Errorf("got %+v", got)
+	}
+	if again := f.As("mary", "GET /projects/acme%2Fweb", ""); again.Code != http.StatusOK {
+		t.Errorf("the next read does not show it: %s", again)
+	}
+	if old := f.As("mary", "GET /projects/acme%2Fsite", ""); old.Code != http.StatusNotFound {
+		t.Errorf("the old path still leads somewhere: %s", old)
+	}
+	if archived := familytest.Decode[Project](t, f.As("mary", "POST /projects/20/archive", "")); !archived.Archived {
+		t.Error("the project is not archived")
+	}
+	if bad := f.As("mary", "PUT /projects/20", `{"container_registry_access_level":"maybe"}`); bad.String() != `400 {"error":"container_registry_access_level does not have a valid value"}` {
+		t.Errorf("got %s", bad)
+	}
+	if none := f.As("mary", "POST /projects", `{}`); none.String() != `400 {"error":"name, path are missing, at least one parameter must be provided"}` {
+		t.Errorf("got %s", none)
+	}
+}

@@ -1,0 +1,174 @@
+package protectedbranches_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+)
+
+func declared(name, branch string, id int64, of v1alpha1.ProtectedBranchSpec) *v1alpha1.ProtectedBranch {
+	of.ID, of.Branch = id, branch
+	of.Push = []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}}
+	of.Merge = of.Push
+	of.Unprotect = of.Push
+	return &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: name}, Spec: of}
+}
+
+// newForge returns a forge with the projects web, in which main is protected, and secret. The group protects release/*.
+func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
+	t.Helper()
+	f := familytest.New(t, append([]client.Object{
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3),
+		familytest.User("gus", 4), familytest.User("otto", 5),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "secret", 21, "acme", v1alpha1.VisibilityPrivate),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer),
+		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
+		familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest),
+		declared("main", "main", 30, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}}),
+		declared("releases", "release/*", 31, v1alpha1.ProtectedBranchSpec{GroupRef: &v1alpha1.Reference{Name: "acme"}}),
+	}, more...)...)
+	return f.Serve(New(f.Catalog, f.Writer, f.IDs).Table())
+}
+
+func TestWhoMaySeeAndChangeProtections(t *testing.T) {
+	tests := []struct {
+		request, body                              string
+		nobody, outsider, guest, dev, maint, admin int
+	}{
+		{"GET /projects/20/protected_branches", "", 200, 200, 200, 200, 200, 200},
+		{"GET /projects/acme%2Fsecret/protected_branches", "", 404, 404, 403, 200, 200, 200},
+		{"GET /projects/20/protected_branches/main", "", 200, 200, 200, 200, 200, 200},
+		{"POST /projects/20/protected_branches", `{"name":"x"}`, 401, 403, 403, 403, 201, 201},
+		{"POST /projects/21/protected_branches", `{"name":"x"}`, 401, 404, 403, 403, 201, 201},
+		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":true}`, 401, 403, 403, 403, 200, 200},
+		{"DELETE /projects/20/protected_branches/main", "", 401, 403, 403, 403, 204, 204},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{
+			"": tt.nobody, "otto": tt.outsider, "gus": tt.guest, "dora": tt.dev, "mary": tt.maint, "root": tt.admin,
+		} {
+			t.Run(tt.request+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestListsHaveTheInheritedOnesToo(t *testing.T) {
+	f := newForge(t)
+	all := familytest.Decode[[]Branch](t, f.As("mary", "GET /projects/acme%2Fweb/protected_branches", ""))
+	if len(all) != 2 || all[0].Name != "main" || all[0].Inherited || all[1].Name != "release/*" || !all[1].Inherited {
+		t.Errorf("got %+v", all)
+	}
+	if found := familytest.Decode[[]Branch](t, f.As("mary", "GET /projects/20/protected_branches?search=LEAS", "")); len(found) != 1 {
+		t.Errorf("the search found %+v", found)
+	}
+	if got := f.As("mary", "DELETE /projects/20/protected_branches/release%2F*", ""); got.Code != http.StatusNotFound {
+		t.Errorf("an inherited protection was removed through a project: %s", got)
+	}
+}
+
+func TestNamesAreTakenAsTheyAre(t *testing.T) {
+	for _, name := range []string{"feat/*", "a.b", "50%", "a+b", "ветка", "*-stable"} {
+		t.Run(name, func(t *testing.T) {
+			f := newForge(t)
+			body := fmt.Sprintf(`{"name":%q}`, name)
+			if got := f.As("mary", "POST /projects/20/protected_branches", body); got.Code != http.StatusCreated {
+				t.Fatalf("got %s", got)
+			}
+			escaped := strings.NewReplacer("%", "%25", "/", "%2F", "*", "%2A", ".", "%2E", "+", "%2B").Replace(name)
+			got := f.As("mary", "GET /projects/20/protected_branches/"+escaped, "")
+			if b := familytest.Decode[Branch](t, got); got.Code != http.StatusOK || b.Name != name {
+				t.Errorf("got %s", got)
+			}
+			if got := f.As("mary", "DELETE /projects/20/protected_branches/"+escaped, ""); got.Code != http.StatusNoContent || got.Body != "" {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	tests := []struct{ request, body, want string }{
+		{"POST /projects/20/protected_branches", `{}`, `400 {"error":"name is missing"}`},
+		{"POST /projects/20/protected_branches", `{"name":" "}`, `400 {"error":"name is empty"}`},
+		{"POST /projects/20/protected_branches", `{"name":"main"}`, `409 {"message":"Protected branch 'main' already exists"}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","push_access_level":20}`, `400 {"error":"push_access_level does not have a valid value"}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","unprotect_access_level":0}`, `400 {"error":"unprotect_access_level does not have a valid value"}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{}]}`, `400 {"error":"access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided"}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Access levels access level has already been taken"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"user_id":999}]}`, `422 {"message":["Access levels user with id 999: not found"]}`},
+		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
+		{"PATCH /projects/20/protected_branches/none", `{}`, `404 {"message":"404 Not found"}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_push":[{"id":999,"_destroy":true}]}`, `404 {"message":"404 Not found"}`},
+		{"DELETE /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
+		{"GET /projects/99/protected_branches", ``, `404 {"message":"404 Project Not Found"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.request+" "+tt.body, func(t *testing.T) {
+			if got := newForge(t).As("mary", tt.request, tt.body); got.String() != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLevelsAreAddedChangedAndRemovedInPlace(t *testing.T) {
+	f := newForge(t)
+	made := familytest.Decode[Branch](t, f.As("mary", "POST /projects/20/protected_branches",
+		`{"name":"x","push_access_level":40,"allowed_to_push":[{"user_id":3}]}`))
+	if len(made.PushAccessLevels) != 2 || len(made.MergeAccessLevels) != 1 || len(made.UnprotectAccessLevels) != 1 {
+		t.Fatalf("got %+v", made)
+	}
+	role, user := made.PushAccessLevels[0], made.PushAccessLevels[1]
+	if role.AccessLevelDescription != "Maintainers" || *role.AccessLevel != 40 || *user.UserID != 3 || user.AccessLevel != nil || role.ID == user.ID {
+		t.Errorf("got %+v and %+v", role, user)
+	}
+
+	body := fmt.Sprintf(`{"allowed_to_push":[{"id":%d,"access_level":30},{"id":%d,"_destroy":true},{"group_id":10}]}`, role.ID, user.ID)
+	changed := familytest.Decode[Branch](t, f.As("mary", "PATCH /projects/20/protected_branches/x", body))
+	if len(changed.PushAccessLevels) != 2 {
+		t.Fatalf("got %+v", changed)
+	}
+	if got := changed.PushAccessLevels[0]; got.ID != role.ID || *got.AccessLevel != 30 {
+		t.Errorf("the changed level is %+v", got)
+	}
+	if got := changed.PushAccessLevels[1]; got.ID == role.ID || got.ID == user.ID || *got.GroupID != 10 {
+		t.Errorf("the new level is %+v", got)
+	}
+	if changed.MergeAccessLevels[0].ID != made.MergeAccessLevels[0].ID || changed.ID != made.ID {
+		t.Error("what was not changed has another id")
+	}
+}
+
+func TestAProjectMayKeepItsSettingsFromREST(t *testing.T) {
+	for policy, want := range map[v1alpha1.RESTWrites]int{v1alpha1.RESTWritesAllow: 204, v1alpha1.RESTWritesRefuse: 403} {
+		t.Run(string(policy), func(t *testing.T) {
+			f := newForge(t)
+			p := &v1alpha1.Project{}
+			if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, p); err != nil {
+				t.Fatal(err)
+			}
+			p.Spec.RESTWrites = policy
+			if err := f.Client.Update(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if got := f.As("mary", "DELETE /projects/20/protected_branches/main", ""); got.Code != want {
+				t.Errorf("got %s, want %d", got, want)
+			}
+		})
+	}
+}
