@@ -145,6 +145,7 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"", "name=n&color=c&name[x]=1", "400", `{"error":"name is invalid"}`},
 		{"application/json", `{"name":`, "400", `{"error":"the body is not valid JSON"}`},
 		{"application/json", `{"name":"n"} {}`, "400", `{"error":"the body is not valid JSON"}`},
+		{"application/json", `null`, "400", `{"error":"name is missing, color is missing"}`},
 		{"application/json", `[1]`, "400", `{"error":"the body is to be a JSON object"}`},
 		{"application/json", strings.Repeat("[", 1000), "400", `{"error":"the body is not valid JSON"}`},
 		{"application/json", `{"name":{},"color":"c"}`, "400", `{"error":"name is invalid"}`},

@@ -102,6 +102,9 @@ func addJSON(all tree, r *http.Request) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Parameters("the body is not valid JSON")
 	}
+	if sent == nil {
+		return nil // a client that had nothing to say
+	}
 	object, ok := sent.(map[string]any)
 	if !ok {
 		return Parameters("the body is to be a JSON object")

@@ -58,6 +58,18 @@ func (c *Catalog) DeployKeys(ctx context.Context) ([]*v1alpha1.DeployKey, error)
 	return pointers(l.Items), nil
 }
 
+// DeployKeyByID returns the deploy key that has a REST id, in whatever namespace, or ErrNotFound.
+func (c *Catalog) DeployKeyByID(ctx context.Context, id int64) (*v1alpha1.DeployKey, error) {
+	found, err := c.deployKeys(ctx, IndexID, strconv.FormatInt(id, 10))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("deploy key with id %d: %w", id, ErrNotFound)
+	}
+	return Oldest(found), nil
+}
+
 func pointers[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {

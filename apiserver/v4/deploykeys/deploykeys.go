@@ -24,10 +24,13 @@ import (
 type Family struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
+	guard   *auth.Guard
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer) *Family { return &Family{catalog: cat, writer: w} }
+func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard) *Family {
+	return &Family{catalog: cat, writer: w, guard: g}
+}
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
@@ -40,6 +43,8 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get a deploy key of a project."),
 		endpoint.Post("/projects/{id}/deploy_keys", f.create).Needs(auth.WriteDeployKeys).
 			Doc("Add a deploy key to a project; the one that is there when the project has the key already."),
+		endpoint.Post("/projects/{id}/deploy_keys/{key_id}/enable", f.enable).Needs(auth.WriteDeployKeys).
+			Doc("Add a deploy key of another project, in which the caller may see it, to read with."),
 		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
 			Doc("Change a deploy key."),
 		endpoint.Delete("/projects/{id}/deploy_keys/{key_id}", f.remove).Needs(auth.WriteDeployKeys).
@@ -108,21 +113,51 @@ type createRequest struct {
 
 // create answers with the key that is there when the project has it already, as clients expect.
 func (f *Family) create(ctx context.Context, r *createRequest) (Key, error) {
-	p := auth.From(ctx).Scope.Project
-	key, err := sshkey.Parse(r.Key)
-	switch {
-	case err != nil || len(r.Key) > maxKey:
-		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.key": {"is invalid"}})
-	case r.ExpiresAt.Or("") != "":
+	if r.ExpiresAt.Or("") != "" {
 		// A key that outlives what was asked for would be worse than none.
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.expires_at": {"is not supported"}})
 	}
-	if err := checkTitle("deploy_key.title", r.Title); err != nil {
+	if err := checkTitle(r.Title); err != nil {
 		return Key{}, err
 	}
+	return f.add(ctx, r.Title, r.Key, r.CanPush)
+}
+
+// enable adds a copy: what another project has does not become this one's to change.
+func (f *Family) enable(ctx context.Context, r *keyRequest) (Key, error) {
+	k, err := f.catalog.DeployKeyByID(ctx, r.KeyID)
+	var scope catalog.Scope
+	if err == nil {
+		scope, err = f.scopeOf(ctx, k)
+	}
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Key{}, endpoint.NotFound("Deploy Key")
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, scope)
+	if err != nil {
+		return Key{}, err
+	}
+	if !access.May(auth.ReadDeployKeys) {
+		return Key{}, endpoint.NotFound("Deploy Key")
+	}
+	return f.add(ctx, k.Spec.Title, k.Spec.PublicKey, false)
+}
+
+// add declares a key for the project that the request is about, unless it has the key.
+func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (Key, error) {
+	p := auth.From(ctx).Scope.Project
+	key, err := sshkey.Parse(publicKey)
+	if err != nil || len(publicKey) > maxKey {
+		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.key": {"is invalid"}})
+	}
 	fingerprint := ssh.FingerprintSHA256(key)
-	if there, err := f.byFingerprint(ctx, p, fingerprint); err != nil || there != nil {
-		return orShow(there, err)
+	if there, err := f.byFingerprint(ctx, p, fingerprint); err != nil {
+		return Key{}, err
+	} else if there != nil {
+		return show(there), nil
 	}
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
 		return Key{}, refused(err)
@@ -130,13 +165,12 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Key, error) {
 	k := &v1alpha1.DeployKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
 		Spec: v1alpha1.DeployKeySpec{
-			ProjectRef: v1alpha1.Reference{Name: p.Name}, Title: r.Title, PublicKey: strings.TrimSpace(r.Key), Access: access(r.CanPush),
+			ProjectRef: v1alpha1.Reference{Name: p.Name}, Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
 		},
 	}
-	switch err := f.writer.Create(ctx, k); {
-	case errors.Is(err, declare.ErrExists):
+	if err := f.writer.Create(ctx, k); errors.Is(err, declare.ErrExists) {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
-	case err != nil:
+	} else if err != nil {
 		return Key{}, invalid(err)
 	}
 	return show(k), nil
@@ -161,7 +195,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 		return Key{}, endpoint.NotFound("")
 	}
 	if r.Title.Set {
-		if err := checkTitle("deploy_key.title", r.Title.Value); err != nil {
+		if err := checkTitle(r.Title.Value); err != nil {
 			return Key{}, err
 		}
 	}
@@ -229,20 +263,14 @@ func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerp
 	return nil, nil
 }
 
-func orShow(k *v1alpha1.DeployKey, err error) (Key, error) {
-	if err != nil {
-		return Key{}, err
-	}
-	return show(k), nil
-}
-
 // The bounds of what is declared.
 const (
 	maxKey   = 8192
 	maxTitle = 255
 )
 
-func checkTitle(attribute, title string) error {
+func checkTitle(title string) error {
+	const attribute = "deploy_key.title"
 	switch {
 	case strings.TrimSpace(title) == "":
 		return endpoint.Invalid(map[string][]string{attribute: {"can't be blank"}})

@@ -39,6 +39,13 @@ func declared(project string, id int64, seed byte, access v1alpha1.DeployKeyAcce
 	}
 }
 
+// foreign is the key of a project that only root has to do with.
+func foreign() *v1alpha1.DeployKey {
+	k := declared("tool", 50, 'e', v1alpha1.DeployKeyReadWrite)
+	k.Namespace = "other"
+	return k
+}
+
 // newForge returns a forge with a public project web and a private one, secret. Web has two keys.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	f := familytest.New(t, append([]client.Object{
@@ -50,8 +57,11 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
 		declared("web", 30, 'a', v1alpha1.DeployKeyReadOnly), declared("web", 31, 'b', v1alpha1.DeployKeyReadWrite),
 		declared("secret", 32, 'a', v1alpha1.DeployKeyReadWrite),
+		familytest.Group("other", "other", 11, "", v1alpha1.VisibilityPublic),
+		familytest.Project("other", "tool", 23, "other", v1alpha1.VisibilityPublic),
+		foreign(),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer).Table())
+	return f.Serve(New(f.Catalog, f.Writer, f.Guard).Table())
 }
 
 func TestWhoMaySeeAndChangeDeployKeys(t *testing.T) {
@@ -64,6 +74,8 @@ func TestWhoMaySeeAndChangeDeployKeys(t *testing.T) {
 		{"GET /projects/acme%2Fsecret/deploy_keys", "", 401, 404, 403, 200, 200},
 		{"GET /projects/20/deploy_keys/30", "", 401, 403, 403, 200, 200},
 		{"POST /projects/20/deploy_keys", `{"title":"new","key":"` + line('c') + `"}`, 401, 403, 403, 201, 201},
+		{"POST /projects/20/deploy_keys/32/enable", "", 401, 403, 403, 201, 201},
+		{"POST /projects/20/deploy_keys/50/enable", "", 401, 403, 403, 404, 201},
 		{"PUT /projects/20/deploy_keys/30", `{"can_push":true}`, 401, 403, 403, 200, 200},
 		{"DELETE /projects/20/deploy_keys/30", "", 401, 403, 403, 204, 204},
 		{"DELETE /projects/21/deploy_keys/32", "", 401, 404, 403, 204, 204},
@@ -89,7 +101,7 @@ func TestDeployKeysAreListed(t *testing.T) {
 		"created_at":"2026-01-01T00:00:10.000Z","expires_at":null,"can_push":false}]`))
 
 	all := familytest.Decode[[]InstanceKey](t, withoutTimes(f.As("root", "GET /deploy_keys", "")))
-	g.Expect(all).To(HaveLen(3))
+	g.Expect(all).To(HaveLen(4))
 	g.Expect(all[0].ProjectsWithReadonlyAccess).To(ConsistOf(HaveField("PathWithNamespace", "acme/web")))
 	g.Expect(all[0].ProjectsWithWriteAccess).To(BeEmpty())
 	g.Expect(all[2].ProjectsWithWriteAccess).To(ConsistOf(HaveField("NameWithNamespace", "acme / secret")))
@@ -138,6 +150,16 @@ func TestAKeyThatIsThereIsAnsweredAgain(t *testing.T) {
 	g.Expect(other.ID).NotTo(BeEquivalentTo(31), "the key of another project is another object")
 }
 
+func TestAKeyOfAnotherProjectIsCopied(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := familytest.Decode[Key](t, withoutTimes(f.As("root", "POST /projects/20/deploy_keys/50/enable", "")))
+	g.Expect(made).To(And(HaveField("Title", "key 50"), HaveField("Key", line('e')), HaveField("CanPush", false), HaveField("ID", Not(Equal(int64(50))))))
+	g.Expect(stored(t, f, made.ID).Spec.ProjectRef.Name).To(Equal("web"))
+	own := familytest.Decode[Key](t, withoutTimes(f.As("mary", "POST /projects/20/deploy_keys/31/enable", "")))
+	g.Expect(own.ID).To(BeEquivalentTo(31), "it is the project's own")
+}
+
 func TestWhatIsWrongWithADeployKeyIsSaid(t *testing.T) {
 	const wrong = `-----BEGIN OPENSSH PRIVATE KEY-----`
 	tests := []struct{ request, body, want string }{
@@ -156,6 +178,7 @@ func TestWhatIsWrongWithADeployKeyIsSaid(t *testing.T) {
 		{"GET /projects/20/deploy_keys/32", ``, `404 {"message":"404 Not found"}`},
 		{"PUT /projects/20/deploy_keys/32", `{"title":"x"}`, `404 {"message":"404 Not found"}`},
 		{"DELETE /projects/20/deploy_keys/32", ``, `404 {"message":"404 Deploy Key Not Found"}`},
+		{"POST /projects/20/deploy_keys/99/enable", ``, `404 {"message":"404 Deploy Key Not Found"}`},
 		{"GET /projects/99/deploy_keys", ``, `404 {"message":"404 Project Not Found"}`},
 	}
 	for _, tt := range tests {

@@ -81,14 +81,11 @@ func (f *Family) showToAdmin(ctx context.Context, k *v1alpha1.DeployKey) (Instan
 }
 
 func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, error) {
-	p, err := f.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
+	scope, err := f.scopeOf(ctx, k)
 	if err != nil {
 		return Project{}, err
 	}
-	scope, err := f.catalog.ProjectScope(ctx, p)
-	if err != nil {
-		return Project{}, err
-	}
+	p := scope.Project
 	name := catalog.Title(p.Spec.Name, p.Spec.Path)
 	withNamespace := name
 	for _, g := range scope.Groups {
@@ -98,6 +95,15 @@ func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, e
 		ID: p.Spec.ID, Description: p.Spec.Description, Name: name, NameWithNamespace: withNamespace,
 		Path: p.Spec.Path, PathWithNamespace: scope.Path(), CreatedAt: endpoint.Time(p.CreationTimestamp.Time),
 	}, nil
+}
+
+// scopeOf returns the project that a key is of.
+func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Scope, error) {
+	p, err := f.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	return f.catalog.ProjectScope(ctx, p)
 }
 
 // byID orders keys, the oldest id first.

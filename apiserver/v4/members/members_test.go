@@ -7,7 +7,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -228,4 +230,28 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 			t.Errorf("%s: got %s", request, got)
 		}
 	}
+}
+
+func TestOfTwoReplicasThatAddAMemberOneIsToldSo(t *testing.T) {
+	f := newForge(t)
+	f.Before = func(verb string, o client.Object) error {
+		// The other one was faster, and the cache has still to show it.
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "memberships"}, o.GetName())
+	}
+	got := f.As("mary", "POST /projects/20/members", `{"user_id":4,"access_level":10}`).String()
+	if got != `409 {"message":"Member already exists"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAMaintainerCannotChangeWhoBecameAnOwnerMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	f.Before = func(verb string, o client.Object) error {
+		f.Before = nil
+		g.Expect(f.As("olga", "PUT /projects/20/members/3", `{"access_level":50}`).Code).To(Equal(200))
+		return nil
+	}
+	g.Expect(f.As("mary", "PUT /projects/20/members/3", `{"access_level":10}`).String()).To(Equal(`403 {"message":"403 Forbidden"}`))
+	g.Expect(stored(t, f, "dora").Spec.Role).To(Equal(v1alpha1.RoleOwner))
 }
