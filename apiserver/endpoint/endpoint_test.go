@@ -117,7 +117,7 @@ func TestValuesAreConverted(t *testing.T) {
 	}
 	for query, want := range tests {
 		t.Run(query, func(t *testing.T) {
-			r := httptest.NewRequest(http.MethodGet, "/projects/1/labels?name=n&color=c&"+strings.ReplaceAll(query, " ", "+"), nil)
+			r := httptest.NewRequest(http.MethodGet, "/projects/1/labels?name=n&color=c&"+strings.ReplaceAll(query, " ", "+"), http.NoBody)
 			if w := serve(t, echoing, r); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("got %d %s\nwant %s", w.Code, w.Body, want)
 			}
@@ -160,7 +160,7 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		t.Run(fmt.Sprintf("%.60s", tt.sent), func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(tt.sent))
 			if tt.contentType == "" {
-				r = httptest.NewRequest(http.MethodPost, "/projects/1/labels?"+tt.sent, nil)
+				r = httptest.NewRequest(http.MethodPost, "/projects/1/labels?"+tt.sent, http.NoBody)
 			}
 			r.Header.Set("Content-Type", tt.contentType)
 			w := serve(t, echoing, r)
@@ -182,7 +182,7 @@ func TestRoutesThatDoNotExist(t *testing.T) {
 		{http.MethodGet, "/projects/a/b/labels", 404, `{"error":"404 Not Found"}`, ""},
 	}
 	for _, tt := range tests {
-		w := serve(t, echoing, httptest.NewRequest(tt.method, tt.path, nil))
+		w := serve(t, echoing, httptest.NewRequest(tt.method, tt.path, http.NoBody))
 		if w.Code != tt.status || w.Body.String() != tt.body || w.Header().Get("Allow") != tt.allow {
 			t.Errorf("%s %s: got %d %s, Allow %q", tt.method, tt.path, w.Code, w.Body, w.Header().Get("Allow"))
 		}
@@ -202,14 +202,14 @@ func lists(rows int) endpoint.Table {
 
 func TestListsSayWhereInThemThePageIs(t *testing.T) {
 	link := func(page, perPage int, rel string) string {
-		return fmt.Sprintf(`<https://forge.example/api/v4/rows?page=%d&per_page=%d&sort=asc>; rel="%s"`, page, perPage, rel)
+		return fmt.Sprintf(`<https://forge.example/api/v4/rows?page=%d&per_page=%d&sort=asc>; rel=%q`, page, perPage, rel)
 	}
 	tests := map[string]struct {
-		rows                                 int
-		query                                string
-		shown                                int
-		page, per, next, prev, total, pages_ string
-		links                                []string
+		rows                                int
+		query                               string
+		shown                               int
+		page, per, next, prev, total, pages string
+		links                               []string
 	}{
 		"first of three":  {45, "", 20, "1", "20", "2", "", "45", "3", []string{link(2, 20, "next"), link(1, 20, "first"), link(3, 20, "last")}},
 		"last of three":   {45, "page=3", 5, "3", "20", "", "2", "45", "3", []string{link(2, 20, "prev"), link(1, 20, "first"), link(3, 20, "last")}},
@@ -222,14 +222,14 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := serve(t, lists(tt.rows), httptest.NewRequest(http.MethodGet, "/rows?"+tt.query, nil))
+			w := serve(t, lists(tt.rows), httptest.NewRequest(http.MethodGet, "/rows?"+tt.query, http.NoBody))
 			var rows []int
 			if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || rows == nil || len(rows) != tt.shown {
 				t.Errorf("got %d rows of %.100s, %v", len(rows), w.Body, err)
 			}
 			for header, want := range map[string]string{
 				"X-Page": tt.page, "X-Per-Page": tt.per, "X-Next-Page": tt.next, "X-Prev-Page": tt.prev,
-				"X-Total": tt.total, "X-Total-Pages": tt.pages_, "Link": strings.Join(tt.links, ", "),
+				"X-Total": tt.total, "X-Total-Pages": tt.pages, "Link": strings.Join(tt.links, ", "),
 			} {
 				if got := w.Header().Get(header); got != want {
 					t.Errorf("%s: got %q, want %q", header, got, want)
@@ -243,8 +243,8 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 }
 
 func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
-	first := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows", nil))
-	again := httptest.NewRequest(http.MethodGet, "/rows", nil)
+	first := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows", http.NoBody))
+	again := httptest.NewRequest(http.MethodGet, "/rows", http.NoBody)
 	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
 	if w := serve(t, lists(3), again); w.Code != http.StatusNotModified || w.Body.Len() != 0 {
 		t.Errorf("got %d %s", w.Code, w.Body)
@@ -263,7 +263,7 @@ func TestFailuresTellTheClientNothing(t *testing.T) {
 	}
 	for _, path := range []string{"/error", "/panic"} {
 		w := httptest.NewRecorder()
-		newHandler(broken).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		newHandler(broken).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 		if w.Code != 500 || w.Body.String() != `{"message":"500 Internal Server Error"}` {
 			t.Errorf("%s: got %d %s", path, w.Code, w.Body)
 		}

@@ -113,7 +113,7 @@ func (h *Handler) unknown(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(p)
 			}
 			h.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))

@@ -97,7 +97,7 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 		set()
 		u := *base
 		u.RawQuery = query.Encode()
-		return fmt.Sprintf(`<%s>; rel="%s"`, u.String(), rel)
+		return fmt.Sprintf(`<%s>; rel=%q`, u.String(), rel)
 	}
 	if l.keyed {
 		if l.after != "" {

@@ -146,12 +146,9 @@ func (d *decoding) fill(p *plan, into reflect.Value, sent tree, path map[string]
 		if prefix != "" {
 			name = prefix + "[" + f.name + "]"
 		}
-		var value any
-		set := false
+		value, set := sent[f.name]
 		if f.path {
 			value, set = path[f.name], true
-		} else {
-			value, set = sent[f.name]
 		}
 		if !set && f.initial != "" {
 			value, set = f.initial, true

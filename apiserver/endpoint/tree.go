@@ -161,7 +161,7 @@ func addMultipart(all tree, r *http.Request, boundary string) error {
 		}
 		return Parameters("the form is malformed")
 	}
-	defer r.MultipartForm.RemoveAll()
+	defer func() { _ = r.MultipartForm.RemoveAll() }()
 	pairs := make([]string, 0, len(r.MultipartForm.Value))
 	for name, values := range r.MultipartForm.Value {
 		for _, v := range values {

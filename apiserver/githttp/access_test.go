@@ -79,7 +79,7 @@ func TestAccess(t *testing.T) {
 	}
 	for _, credentials := range []string{"Bearer " + developer, "Basic !!!", "Negotiate x"} {
 		answer, _ := f.do(t, http.MethodGet, "/team/public.git/info/refs?service=git-upload-pack", "", http.Header{"Authorization": {credentials}}, "")
-		if answer.StatusCode != 401 {
+		if answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%q: got %d", credentials, answer.StatusCode)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 // maxDrained is how much of a body is read that git is not interested in any more, so that the client gets to the answer.
 const maxDrained = 256 << 20
 
+// maxCommands is how much the list of refs in a push may take.
+const maxCommands = 64 << 20
+
 var errBody = refusal{status: http.StatusBadRequest, text: "The request is malformed."}
 
 // body is what a client sends: unpacked, limited, and waited for only so long.
@@ -32,11 +35,16 @@ type body struct {
 func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler) (*body, error) {
 	b := &body{wire: &wire{r: r, control: control, idle: h.IdleTimeout}}
 	limit := h.MaxFetchBytes
-	if req.service == git.ReceivePack {
-		limit = h.MaxPushBytes
+	if req.service == git.ReceivePack && h.MaxPushBytes > 0 {
+		limit = h.MaxPushBytes + maxCommands // git itself says more kindly what is wrong with the objects
+	} else if req.service == git.ReceivePack {
+		limit = 0
 	}
 	b.Reader = bufio.NewReaderSize(&decoded{body: b, packed: req.gzip, limit: limit}, 64<<10)
-	return b, b.checkStart(req.service)
+	if err := b.checkStart(req.service); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // checkStart looks at the first packet line. A lone flush comes from clients that find out whether they must sign in.
@@ -125,15 +133,20 @@ type wire struct {
 	control *http.ResponseController
 	idle    time.Duration
 	ended   atomic.Bool
+	err     error // of the last Read
 }
 
 func (w *wire) Read(p []byte) (int, error) {
+	if w.err != nil { // once an answer has begun, net/http says something else than EOF
+		return 0, w.err
+	}
 	_ = w.control.SetReadDeadline(time.Now().Add(w.idle)) // not every kind of connection has deadlines
 	n, err := w.r.Read(p)
-	if err != nil {
-		// With the deadline in force the server would take the connection for lost while git is still at work.
-		_ = w.control.SetReadDeadline(time.Time{})
+	if w.err = err; err != nil {
 		w.ended.Store(true)
+	}
+	if errors.Is(err, io.EOF) { // with the deadline in force net/http would take the connection for lost while git is still at work
+		_ = w.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }

@@ -71,6 +71,9 @@ func or[T comparable](value, otherwise T) T {
 // ServeHTTP serves one request. What the client may read of a failure is in the answer; what it may not is logged.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &answer{w: w, control: http.NewResponseController(w), idle: h.IdleTimeout}
+	if r.ContentLength != 0 { // net/http reads on after a refusal, for the sake of the next request
+		_ = answer.control.SetReadDeadline(time.Now().Add(h.IdleTimeout))
+	}
 	err := h.serve(answer, r)
 	if err == nil {
 		return

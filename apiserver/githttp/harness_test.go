@@ -75,8 +75,14 @@ var userIDs = map[string]int64{developer: 1, maintainer: 2, reporter: 3, guest: 
 
 func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
 	t.Helper()
+	return newForgeWith(t, "git", change...)
+}
+
+// newForgeWith is newForge with another git binary.
+func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options)) *forge {
+	t.Helper()
 	f := &forge{
-		storage: t.TempDir(), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]hook.Update{},
+		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]hook.Update{},
 	}
 	for name, id := range userIDs {
 		f.tokens[name] = token{user: id, scopes: "api"}
@@ -88,7 +94,7 @@ func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
 	f.tokens["broken"] = token{err: errors.New("the secret of the database is 1234")}
 
 	var err error
-	if f.engine, err = git.NewEngine(t.Context(), git.Options{}); err != nil {
+	if f.engine, err = git.NewEngine(t.Context(), git.Options{Binary: binary}); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -129,6 +135,17 @@ func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
 		}
 	})
 	return f
+}
+
+// inMemory returns a directory in memory, if there is such a thing here: git syncs each ref, which takes its time on a disc.
+func inMemory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "githttp-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // add makes a project with an empty repository, and each user in the role of the name.
@@ -264,8 +281,13 @@ func (f *forge) idle(t *testing.T, p *project) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("not reached: %s", what)
 		}
 	}

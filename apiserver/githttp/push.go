@@ -34,25 +34,39 @@ const (
 	cutOff
 )
 
+// cutOffTimeout is how long a push that is cut off may take to end by itself. git, when killed, leaves its quarantine behind.
+const cutOffTimeout = 10 * time.Second
+
 // pushedTimeout is how long Projects.Pushed may take.
 const pushedTimeout = 10 * time.Second
 
 // receive takes a push. Until it is accepted it ends when the client goes away; from then on it is carried through.
 func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
+	client, leave := context.WithCancelCause(client)
+	defer leave(nil)
 	p := &push{Handler: h, path: req.path, caller: caller, project: project}
-	token, forget := h.Hooks.Expect(p.check)
+	token, forget := h.Hooks.Expect(func(ctx context.Context, asked hook.Push) hook.Verdict {
+		ctx, cancel := context.WithCancel(ctx)
+		defer context.AfterFunc(client, cancel)()
+		return p.check(ctx, asked)
+	})
 	defer forget()
 
 	ctx, stop := context.WithTimeoutCause(context.WithoutCancel(client), h.Timeout, errTimeout)
 	defer stop()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	in.failed = func(err error) {
-		if p.stage.CompareAndSwap(unchecked, cutOff) {
-			cancel(err)
+	ctx, kill := context.WithCancelCause(ctx)
+	defer kill(nil)
+	in.failed = leave
+	defer context.AfterFunc(client, func() {
+		if !p.stage.CompareAndSwap(unchecked, cutOff) {
+			return
 		}
-	}
-	defer context.AfterFunc(client, func() { in.failed(context.Cause(client)) })()
+		select { // git should end with its input, or with its hook
+		case <-ctx.Done():
+		case <-time.After(cutOffTimeout):
+			kill(context.Cause(client))
+		}
+	})()
 
 	out.contentType = "application/x-" + string(req.service) + "-result"
 	out.stubborn = true
@@ -91,8 +105,10 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	}()
 	text, err := p.decide(ctx, asked)
 	if err != nil {
-		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
 		text = failure
+	}
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // who has gone away needs no decision
+		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
 	}
 	p.updates, p.end = asked.Updates, end
 	if text == "" && p.stage.CompareAndSwap(unchecked, accepted) {
@@ -171,8 +187,8 @@ func (u *update) decide(ctx context.Context, rules []protection.Rule, actor prot
 	switch {
 	case git.IsZeroID(u.New): // a malformed name that has got in must be allowed out
 		change.Kind = protection.Delete
-	case git.CheckRefName(u.Ref) != nil:
-		return git.CheckRefName(u.Ref).Error() + ".", nil
+	case u.malformed() != "":
+		return u.malformed(), nil
 	case git.IsZeroID(u.Old):
 		change.Kind = protection.Create
 	default:
@@ -183,6 +199,14 @@ func (u *update) decide(ctx context.Context, rules []protection.Rule, actor prot
 		return "", err
 	}
 	return verdict.Reason, nil
+}
+
+// malformed says what is wrong with the name of the ref, and nothing if it is fine.
+func (u *update) malformed() string {
+	if err := git.CheckRefName(u.Ref); err != nil {
+		return err.Error() + "."
+	}
+	return ""
 }
 
 func (u *update) forced(ctx context.Context) (bool, error) {

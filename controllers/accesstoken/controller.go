@@ -65,7 +65,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one token up to date.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
-	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.expire)
+	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
@@ -139,6 +139,12 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 		secret.Data = map[string][]byte{}
 	}
 	secret.Data[key] = value
+	if len(secret.OwnerReferences) > 0 && !metav1.IsControlledBy(secret, t) {
+		// Another token made the Secret, which is not to go with that one alone.
+		if err := controllerutil.SetOwnerReference(t, secret, c.client.Scheme()); err != nil {
+			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
+		}
+	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.client.Patch(ctx, secret, patch); err != nil {
 		return nil, fmt.Errorf("writing Secret %s: %w", secret.Name, err)
@@ -146,19 +152,26 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	return value, nil
 }
 
-// expire shows a token that is not accepted any more, and looks again when that will be.
-func (c *Controller) expire(_ context.Context, t *v1alpha1.AccessToken) error {
+// accept shows a token that is not accepted, and looks again when it will expire.
+func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Revoked {
 		return frame.Stalled(v1alpha1.ReasonRevoked, "the token is revoked")
 	}
-	if t.Spec.ExpiresAt == nil {
-		return nil
+	expires := t.Spec.ExpiresAt
+	if expires != nil && !c.clock.Now().Before(expires.Time) {
+		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", expires.UTC().Format(time.RFC3339))
 	}
-	left := t.Spec.ExpiresAt.Sub(c.clock.Now())
-	if left <= 0 {
-		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", t.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+	u, err := c.catalog.User(ctx, t.Spec.UserRef)
+	if err != nil {
+		return reference.Unresolved("userRef", err)
 	}
-	return frame.Again(left)
+	if u.Spec.State == v1alpha1.UserBlocked {
+		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
+	}
+	if expires != nil {
+		return frame.Again(expires.Sub(c.clock.Now()))
+	}
+	return nil
 }
 
 func name(_ context.Context, obj client.Object) []string { return []string{obj.GetName()} }

@@ -3,6 +3,8 @@ package deploykey
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/client-go/tools/events"
@@ -70,6 +72,13 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
 	if err != nil {
 		return reference.Unresolved("projectRef", err)
 	}
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return reference.Unresolved("projectRef", err)
+	}
+	if err := reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path()); err != nil {
+		return err
+	}
 	siblings, err := c.catalog.DeployKeysOf(ctx, p)
 	if err != nil {
 		return err
@@ -87,9 +96,23 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
 	return nil
 }
 
+// parse takes one plain key. What would be ignored is refused, since somebody may rely on it.
 func parse(k *v1alpha1.DeployKey) (ssh.PublicKey, error) {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(k.Spec.PublicKey))
-	return key, err
+	line := strings.TrimSpace(k.Spec.PublicKey)
+	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return nil, err
+	}
+	_, certificate := key.(*ssh.Certificate)
+	switch {
+	case strings.ContainsAny(line, "\r\n"):
+		return nil, errors.New("it has more than one line")
+	case len(options) > 0:
+		return nil, errors.New("it begins with options, which have no effect here")
+	case certificate:
+		return nil, errors.New("it is a certificate")
+	}
+	return key, nil
 }
 
 // projectKeys maps a deploy key to the keys of its project.

@@ -50,6 +50,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		// A membership of a group changes the role that comes out further down; one of a project only there.
 		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexMember, c.projectMember)).
+		// Only its readiness tells that one further up has expired.
+		OnReady(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -94,6 +96,9 @@ func (c *Controller) target(ctx context.Context, m *v1alpha1.Membership, u *v1al
 			return of, reference.Unresolved("groupRef", err)
 		}
 		of.path = catalog.FullPath(chain)
+		if err := reference.Reachable(ctx, c.catalog, "groupRef", g, of.path); err != nil {
+			return of, err
+		}
 		if of.holder, err = c.catalog.GroupMembership(ctx, u, g); err != nil {
 			return of, err
 		}
@@ -109,6 +114,9 @@ func (c *Controller) target(ctx context.Context, m *v1alpha1.Membership, u *v1al
 		return of, reference.Unresolved("projectRef", err)
 	}
 	of.path = catalog.FullPath(chain, p.Spec.Path)
+	if err := reference.Reachable(ctx, c.catalog, "projectRef", p, of.path); err != nil {
+		return of, err
+	}
 	if of.holder, err = c.catalog.ProjectMembership(ctx, u, p); err != nil {
 		return of, err
 	}

@@ -69,6 +69,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	all := &v1alpha1.ProjectList{}
 	w := frame.NewWatch(mgr, "project", &v1alpha1.Project{}, o).
 		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(all, catalog.IndexGroup)).
+		// The visibility of a group reaches further down than its children.
+		OnDeclared(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexGroup, c.catalog.KeysBelow)).
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
@@ -79,7 +81,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one project up to date.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
-	return c.frame.Run(ctx, p, c.place, c.chooseStorage, c.provide, c.setHead, c.observe, c.protectDefault)
+	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
 }
 
 // place puts the full path in force, unless it is not to be had.
@@ -95,6 +97,17 @@ func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 		return err
 	}
 	p.Status.FullPath, p.Status.Visibility = path, catalog.Visibility(p.Spec.Visibility, chain)
+	return nil
+}
+
+// checkBranch refuses what the schema cannot: names that Git does not take.
+func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
+	if p.Spec.DefaultBranch == "" {
+		return nil
+	}
+	if err := git.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
+		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch: %w", err)
+	}
 	return nil
 }
 
@@ -129,13 +142,14 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// setHead makes HEAD name the declared default branch.
+func (c *Controller) observe(ctx context.Context, p *v1alpha1.Project) error {
+	return c.repositories.Observe(ctx, p)
+}
+
+// setHead makes HEAD, as it was observed, name the declared default branch.
 func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" || p.Spec.DefaultBranch == p.Status.DefaultBranch {
 		return nil
-	}
-	if err := git.CheckRefName("refs/heads/" + p.Spec.DefaultBranch); err != nil {
-		return frame.Stalled(v1alpha1.ReasonInvalid, "defaultBranch: %w", err)
 	}
 	repo, err := c.repositories.Of(ctx, p)
 	if err != nil {
@@ -144,10 +158,6 @@ func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {
 		return fmt.Errorf("setting the default branch: %w", err)
 	}
-	return nil
-}
-
-func (c *Controller) observe(ctx context.Context, p *v1alpha1.Project) error {
 	return c.repositories.Observe(ctx, p)
 }
 

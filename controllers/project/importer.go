@@ -48,6 +48,17 @@ type job struct {
 	err      error
 	attempts int
 	retry    time.Time
+	// shown is the phase that was last told, at a time.
+	shown   string
+	shownAt time.Time
+}
+
+// tell returns the phase, and for a while the same one: what is shown is written, and what is written wakes the controller.
+func (j *job) tell(now time.Time) string {
+	if now.Sub(j.shownAt) >= progressInterval {
+		j.shown, j.shownAt = j.phase, now
+	}
+	return j.shown
 }
 
 func newImporter(clk clock.PassiveClock) *importer {
@@ -79,10 +90,10 @@ func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 		if left := j.retry.Sub(i.clock.Now()); left > 0 {
 			return state{err: j.err, retry: left}
 		}
-		j.project, j.run, j.active, j.phase = p.DeepCopy(), run, true, ""
+		j.project, j.run, j.active, j.phase, j.shownAt = p.DeepCopy(), run, true, "", time.Time{}
 		i.queue.Add(p.UID)
 	}
-	return state{phase: j.phase, err: j.err}
+	return state{phase: j.tell(i.clock.Now())}
 }
 
 // forget ends the import of a project that is going away; it reports whether nothing of it runs any more.

@@ -91,7 +91,10 @@ func (c *Controller) reconcile(ctx context.Context, b *v1alpha1.ProtectedBranch)
 	if err := c.claim(ctx, b, scope); err != nil {
 		return err
 	}
-	return c.resolve(ctx, b, scope)
+	if err := c.resolve(ctx, b, scope); err != nil {
+		return err
+	}
+	return reference.Reachable(ctx, c.catalog, field(b), scope.Target(), scope.Path())
 }
 
 func field(b *v1alpha1.ProtectedBranch) string {

@@ -3,7 +3,9 @@ package repositorystorage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -75,21 +77,39 @@ func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) err
 		}
 	}
 	if err != nil {
-		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be written to: %w", s.Spec.Path, err)
+		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be written to: %w", s.Spec.Path, cause(err))
 	}
 	return nil
 }
 
+// cause is err without the name of the file that was tried, which is another one each time.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
 func (c *Controller) measure(_ context.Context, s *v1alpha1.RepositoryStorage) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(filepath.Clean(s.Spec.Path), &fs); err != nil {
+	var volume unix.Statfs_t
+	if err := unix.Statfs(filepath.Clean(s.Spec.Path), &volume); err != nil {
 		return fmt.Errorf("measuring %s: %w", s.Spec.Path, err)
 	}
-	s.Status.CapacityBytes = int64(fs.Blocks) * fs.Bsize //nolint:gosec // volumes are below 8 EiB
-	available := int64(fs.Bavail) * fs.Bsize             //nolint:gosec // volumes are below 8 EiB
-	percent := max(s.Status.CapacityBytes/100, 1)        // An empty volume has no hundredth.
-	s.Status.AvailableBytes = available / percent * percent
+	s.Status.CapacityBytes = int64(volume.Blocks) * volume.Bsize //nolint:gosec // volumes are below 8 EiB
+	available := int64(volume.Bavail) * volume.Bsize             //nolint:gosec // volumes are below 8 EiB
+	s.Status.AvailableBytes = round(available, s.Status.CapacityBytes, s.Status.AvailableBytes)
 	return frame.Again(wait.Jitter(probeInterval, 0.1))
+}
+
+// round rounds down to a hundredth of the capacity. What is shown stays until it is more than a hundredth off, so that a
+// volume at the edge between two does not change the status at every look.
+func round(available, capacity, shown int64) int64 {
+	percent := max(capacity/100, 1) // An empty volume has no hundredth.
+	if shown > 0 && shown%percent == 0 && shown-percent <= available && available < shown+2*percent {
+		return shown
+	}
+	return available / percent * percent
 }
 
 func shardOf(_ context.Context, obj client.Object) []reconcile.Request {

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
 const (
@@ -45,7 +47,7 @@ func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) e
 // token is the administrator's, which the controller of AccessToken made.
 func (d *development) token(ctx context.Context) (string, error) {
 	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: platformNamespace, Name: administratorSecret}
+	key := client.ObjectKey{Namespace: forgeplane.Namespace, Name: administratorSecret}
 	if err := d.client.Get(ctx, key, &secret); err != nil {
 		return "", fmt.Errorf("reading the token of the administrator: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"time"
 
@@ -12,19 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
-const (
-	platformNamespace = "forgeplane-system"
-	// serviceAccount is who Forgeplane is in the cluster, here by a certificate of that name: a permission that is missing
-	// in config/rbac is missing here too.
-	serviceAccount = "system:serviceaccount:" + platformNamespace + ":forgeplane"
-
-	pollInterval = 50 * time.Millisecond
-	// forgeplaneGrace is for pushes under way.
-	forgeplaneGrace = 15 * time.Second
-)
+const pollInterval = 50 * time.Millisecond
 
 // development is what runs.
 type development struct {
@@ -116,62 +107,23 @@ func (d *development) applyConfig(ctx context.Context, administrator *rest.Confi
 
 func (d *development) startForgeplane(ctx context.Context, fail context.CancelCauseFunc) error {
 	d.reporter.say("starting Forgeplane")
-	identity, err := d.controlPlane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+platformNamespace)
+	o := forgeplane.Options{
+		Programs: filepath.Join(d.settings.checkout, "bin"), Data: d.settings.data, Logs: d.settings.logs(),
+		HTTPPort: d.settings.httpPort, HealthPort: d.settings.healthPort, ControlPlane: d.controlPlane,
+	}
+	program, err := o.Program()
 	if err != nil {
 		return err
 	}
-	kubeconfig := filepath.Join(d.settings.data, "forgeplane.kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
-		return err
-	}
-	health := loopback(d.settings.healthPort)
 	d.forgeplane = process.NewGroup()
-	_, err = d.forgeplane.Start(process.Program{
-		Name: "forgeplane",
-		Path: filepath.Join(d.settings.checkout, "bin", "forgeplane"),
-		Args: []string{
-			"all",
-			"--development",
-			"--kubeconfig=" + kubeconfig,
-			"--http-address=" + d.settings.host(),
-			"--hook-binary=" + filepath.Join(d.settings.checkout, "bin", "forgeplane-hook"),
-			"--runtime-dir=" + d.settings.runtime(),
-			"--health-address=" + health,
-			"--metrics-address=0",
-		},
-		Dir:   d.settings.checkout,
-		Log:   filepath.Join(d.settings.logs(), "forgeplane.log"),
-		Grace: forgeplaneGrace,
-	})
-	if err != nil {
+	if _, err := d.forgeplane.Start(program); err != nil {
 		return err
 	}
 	go watch(ctx, d.forgeplane.Failed(), fail)
-	return d.waitServing(ctx, "http://"+health+"/readyz")
-}
-
-// waitServing polls an address until it answers 200, which no watch can tell.
-func (d *development) waitServing(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.settings.readyTimeout,
 		fmt.Errorf("Forgeplane was not ready within %s; its log is in %s", d.settings.readyTimeout, d.settings.shown(d.settings.logs())))
 	defer cancel()
-	prober := http.Client{Timeout: 5 * time.Second}
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return err
-		}
-		response, err := prober.Do(request)
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
-	}
+	return o.WaitReady(ctx)
 }
 
 // pause lets the time between two polls pass, or returns why there is no use in another one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,14 @@ type Scope struct {
 	Groups []*v1alpha1.Group
 }
 
+// Target is the project or group.
+func (s Scope) Target() client.Object {
+	if s.Project != nil {
+		return s.Project
+	}
+	return s.Groups[0]
+}
+
 // Path is the full path of the project or group.
 func (s Scope) Path() string {
 	if s.Project != nil {
@@ -31,12 +40,7 @@ func (s Scope) Path() string {
 }
 
 // Namespace is the one of the project or group.
-func (s Scope) Namespace() string {
-	if s.Project != nil {
-		return s.Project.Namespace
-	}
-	return s.Groups[0].Namespace
-}
+func (s Scope) Namespace() string { return s.Target().GetNamespace() }
 
 func (s Scope) keys() []string {
 	if s.Project != nil {
@@ -75,7 +79,8 @@ func (c *Catalog) ProjectScope(ctx context.Context, p *v1alpha1.Project) (Scope,
 }
 
 // ProtectionsIn returns the protections that are declared for a scope itself and in force there: of two of the same branch,
-// one that somebody declared goes before the one that the project made, and the older before the younger.
+// one that somebody declared goes before the one that the project made, and the older before the younger. They are in the
+// order of their branches.
 func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
 	index := IndexGroup
 	if s.Project != nil {
@@ -100,6 +105,7 @@ func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.Prote
 			all[i] = b
 		}
 	}
+	slices.SortFunc(all, func(a, b *v1alpha1.ProtectedBranch) int { return strings.Compare(a.Spec.Branch, b.Spec.Branch) })
 	return all, nil
 }
 

@@ -58,17 +58,16 @@ func (p *parser) startSection(name string, optional bool, approvals, owners stri
 		needed = n
 	}
 	p.defaults = p.owners(owners)
-	sections := p.file.Sections
-	for i := 1; i < len(sections); i++ {
-		if s := &sections[i]; strings.EqualFold(s.Name, name) {
+	for i := 1; i < len(p.file.Sections); i++ {
+		if s := &p.file.Sections[i]; strings.EqualFold(s.Name, name) {
 			s.Optional = s.Optional && optional
 			s.Approvals = max(s.Approvals, needed)
 			p.section = i
 			return
 		}
 	}
-	p.file.Sections = append(sections, Section{Name: name, Optional: optional, Approvals: needed})
-	p.section = len(sections)
+	p.section = len(p.file.Sections)
+	p.file.Sections = append(p.file.Sections, Section{Name: name, Optional: optional, Approvals: needed})
 }
 
 func (p *parser) addEntry(line string) bool {

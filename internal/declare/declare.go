@@ -3,7 +3,6 @@
 package declare
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +83,7 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 // declares reports whether a field manager other than Forgeplane itself says something in the spec.
 func declares(m metav1.ManagedFieldsEntry) bool {
 	return m.Subresource == "" && !strings.HasPrefix(m.Manager, "forgeplane") &&
-		m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.Raw, []byte(`"f:spec"`))
+		m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:spec"`)
 }
 
 // Create makes an object, with a REST id where its kind has one.

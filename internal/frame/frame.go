@@ -46,6 +46,13 @@ type Allocator interface {
 	Holder(ctx context.Context, obj Identified, id int64) (client.Object, error)
 }
 
+// conflictDelay is when a step is tried again that changed something at the same time as somebody else did. That is no
+// trouble to tell of.
+const conflictDelay = time.Second
+
+// errSuperseded says that the object is not any more what the cache shows. What it has become is on its way.
+var errSuperseded = errors.New("the object has changed or is gone")
+
 // Step is one job of a reconcile.
 type Step[T Object] func(ctx context.Context, obj T) error
 
@@ -101,7 +108,7 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 		return f.delete(ctx, obj)
 	}
 	before := obj.DeepCopyObject().(T)
-	if err := f.prepare(ctx, obj); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if err := f.prepare(ctx, obj); errors.Is(err, errSuperseded) {
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return f.finish(ctx, before, before.DeepCopyObject().(T), 0, err)
@@ -113,6 +120,9 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 
 // finish says in the conditions how the steps ended, writes what changed in the status, and tells what is news.
 func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
 	f.conclude(obj, err)
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
@@ -153,7 +163,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	case errors.As(err, &o) && o.kind == stalled:
 		return reconcile.Result{}, nil
 	default:
-		return reconcile.Result{}, ignoreConflict(err)
+		return reconcile.Result{}, err
 	}
 }
 
@@ -180,7 +190,12 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	// The lock keeps a stale cache from allocating twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return f.client.Patch(ctx, obj, patch)
+	if err := f.client.Patch(ctx, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errSuperseded
+	} else if err != nil {
+		return fmt.Errorf("writing the id, finalizer and owner: %w", err)
+	}
+	return nil
 }
 
 // adopt adds the owner, and reports whether that changed the object.
@@ -257,6 +272,9 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		// The lock keeps a stale cache from taking away the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.client.Patch(ctx, obj, patch)))
+	}
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	f.conclude(obj, Failed(v1alpha1.ReasonDeleting, "deleting: %w", err))
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {

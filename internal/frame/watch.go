@@ -1,10 +1,15 @@
 package frame
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,7 +25,8 @@ type Watch struct{ builder *builder.Builder }
 
 // NewWatch returns a watch on the kind of obj itself.
 func NewWatch(mgr manager.Manager, name string, obj client.Object, o controller.Options) *Watch {
-	return &Watch{ctrlBuilder(mgr, name, o).For(obj)}
+	b := ctrlBuilder(mgr, name, o).For(obj)
+	return &Watch{b.Watches(obj, first, builder.WithPredicates(unseen))}
 }
 
 func ctrlBuilder(mgr manager.Manager, name string, o controller.Options) *builder.Builder {
@@ -63,7 +69,24 @@ func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *
 // Complete registers the controller.
 func (w *Watch) Complete(r reconcile.Reconciler) error { return w.builder.Complete(r) }
 
+// first enqueues an object ahead of all that is only looked at again: when a process starts, everything that there is
+// comes with a low priority.
+var first = handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
+	if prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(0)}, request)
+		return
+	}
+	q.Add(request)
+}}
+
 var (
+	// unseen are objects that were declared, or declared anew, while no process was there to see it.
+	unseen = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
+		o, ok := e.Object.(Object)
+		return ok && e.IsInInitialList && o.GetCommonStatus().ObservedGeneration != o.GetGeneration()
+	}}
+
 	later = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
 	readiness = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return Ready(e.ObjectOld) != Ready(e.ObjectNew) }}

@@ -64,6 +64,7 @@ func TestTheEnvironmentIsNotInherited(t *testing.T) {
 
 // badHome has a configuration that makes every git command fail.
 func badHome(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{dir + "/.gitconfig", dir + "/git/config"} {
 		_ = os.MkdirAll(dir+"/git", 0o755)
@@ -115,6 +116,7 @@ func TestErrorsCarryWhatGitSays(t *testing.T) {
 }
 
 func bareStorage(t *testing.T, c *gittest.Client) string {
+	t.Helper()
 	storage := t.TempDir()
 	c.Git(t, "clone", "--quiet", "--bare", ".", storage+"/b.git")
 	return storage
@@ -122,8 +124,13 @@ func bareStorage(t *testing.T, c *gittest.Client) string {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("not reached: %s", what)
 		}
 	}

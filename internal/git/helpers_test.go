@@ -71,8 +71,5 @@ func names(t testing.TB, dir string) []string {
 	return all
 }
 
-func formats(t *testing.T, test func(t *testing.T, format string)) {
-	for _, format := range []string{"sha1", "sha256"} {
-		t.Run(format, func(t *testing.T) { test(t, format) })
-	}
-}
+// formats are the object formats.
+var formats = []string{"sha1", "sha256"}

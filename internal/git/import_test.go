@@ -66,54 +66,56 @@ func origin(t *testing.T, format string) (root string) {
 var wantRefs = []string{"refs/heads/topic/x", "refs/heads/trunk", "refs/tags/v1"}
 
 func TestImport(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		root := origin(t, format)
-		server := remote(t, root)
-		withUser := strings.Replace(server, "http://", "http://ann:s3cret%2Fwith%40signs@", 1)
-		for about, o := range map[string]git.ImportOptions{
-			"with credentials":        {URL: server + "/o.git", Username: "ann", Password: password},
-			"with credentials in URL": {URL: withUser + "/o.git"},
-			"public":                  {URL: server + "/public/o.git"},
-			"public and moved":        {URL: server + "/moved/o.git"},
-			"file":                    {URL: "file://" + root + "/o.git", AllowFile: true},
-		} {
-			t.Run(about, func(t *testing.T) {
-				storage := t.TempDir()
-				log := storage + ".log"
-				e := engineWith(t, `echo "$@" >>`+log)
-				r := repository(t, e, storage, "x/1.git")
-				var seen []git.Progress
-				o.Progress = func(p git.Progress) { seen = append(seen, p) }
-				if err := r.Import(t.Context(), o); err != nil {
-					t.Fatal(err)
-				}
-				if got := refNames(t, r); !slices.Equal(got, wantRefs) {
-					t.Errorf("got %q", got)
-				}
-				if h, err := r.Head(t.Context()); err != nil || h.Branch != "trunk" || h.Commit == "" {
-					t.Errorf("got %+v, %v", h, err)
-				}
-				if err := r.Fsck(t.Context(), true); err != nil {
-					t.Error(err)
-				}
-				if got := names(t, storage+"/x"); !slices.Equal(got, []string{"1.git"}) {
-					t.Errorf("left behind: %v", got)
-				}
-				if !slices.Contains(seen, git.Progress{Phase: "Receiving objects", Percent: 100}) {
-					t.Errorf("got progress %v", seen)
-				}
-				if argv, _ := os.ReadFile(log); strings.Contains(string(argv), "s3cret") || !strings.Contains(string(argv), "fetch") {
-					t.Errorf("arguments:\n%s", argv)
-				}
-				if config, _ := os.ReadFile(r.Dir() + "/config"); strings.Contains(string(config), "s3cret") || strings.Contains(string(config), "remote") {
-					t.Errorf("configuration:\n%s", config)
-				}
-				if err := r.Import(t.Context(), git.ImportOptions{URL: "file:///nonexistent", AllowFile: true}); err != nil {
-					t.Errorf("again: %v", err)
-				}
-			})
-		}
-	})
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			root := origin(t, format)
+			server := remote(t, root)
+			withUser := strings.Replace(server, "http://", "http://ann:s3cret%2Fwith%40signs@", 1)
+			for about, o := range map[string]git.ImportOptions{
+				"with credentials":        {URL: server + "/o.git", Username: "ann", Password: password},
+				"with credentials in URL": {URL: withUser + "/o.git"},
+				"public":                  {URL: server + "/public/o.git"},
+				"public and moved":        {URL: server + "/moved/o.git"},
+				"file":                    {URL: "file://" + root + "/o.git", AllowFile: true},
+			} {
+				t.Run(about, func(t *testing.T) {
+					storage := t.TempDir()
+					log := storage + ".log"
+					e := engineWith(t, `echo "$@" >>`+log)
+					r := repository(t, e, storage, "x/1.git")
+					var seen []git.Progress
+					o.Progress = func(p git.Progress) { seen = append(seen, p) }
+					if err := r.Import(t.Context(), o); err != nil {
+						t.Fatal(err)
+					}
+					if got := refNames(t, r); !slices.Equal(got, wantRefs) {
+						t.Errorf("got %q", got)
+					}
+					if h, err := r.Head(t.Context()); err != nil || h.Branch != "trunk" || h.Commit == "" {
+						t.Errorf("got %+v, %v", h, err)
+					}
+					if err := r.Fsck(t.Context(), true); err != nil {
+						t.Error(err)
+					}
+					if got := names(t, storage+"/x"); !slices.Equal(got, []string{"1.git"}) {
+						t.Errorf("left behind: %v", got)
+					}
+					if !slices.Contains(seen, git.Progress{Phase: "Receiving objects", Percent: 100}) {
+						t.Errorf("got progress %v", seen)
+					}
+					if argv, _ := os.ReadFile(log); strings.Contains(string(argv), "s3cret") || !strings.Contains(string(argv), "fetch") {
+						t.Errorf("arguments:\n%s", argv)
+					}
+					if config, _ := os.ReadFile(r.Dir() + "/config"); strings.Contains(string(config), "s3cret") || strings.Contains(string(config), "remote") {
+						t.Errorf("configuration:\n%s", config)
+					}
+					if err := r.Import(t.Context(), git.ImportOptions{URL: "file:///nonexistent", AllowFile: true}); err != nil {
+						t.Errorf("again: %v", err)
+					}
+				})
+			}
+		})
+	}
 }
 
 func TestImportOfAnEmptyRepository(t *testing.T) {

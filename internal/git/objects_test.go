@@ -20,38 +20,40 @@ var weird = []string{
 }
 
 func TestWeirdPaths(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		c := gittest.New(t, format)
-		first := c.Commit(t, "start", "0")
-		for _, path := range weird {
-			c.Commit(t, path, "content of "+path)
-		}
-		last := c.Git(t, "rev-parse", "HEAD")
-		r := bare(t, c)
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			first := c.Commit(t, "start", "0")
+			for _, path := range weird {
+				c.Commit(t, path, "content of "+path)
+			}
+			last := c.Git(t, "rev-parse", "HEAD")
+			r := bare(t, c)
 
-		want := slices.Sorted(slices.Values(weird))
-		got, err := r.ChangedPaths(t.Context(), first, last, 1<<20, nil)
-		if err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
-			t.Errorf("got %q, %v, want %q", got, err, want)
-		}
-		if all, err := r.ChangedPaths(t.Context(), "", last, 1<<20, nil); err != nil || len(all) != len(weird)+1 {
-			t.Errorf("from nothing: got %q, %v", all, err)
-		}
-		if none, err := r.ChangedPaths(t.Context(), last, last, 1<<20, nil); err != nil || len(none) != 0 {
-			t.Errorf("to itself: got %q, %v", none, err)
-		}
-		if _, err := r.ChangedPaths(t.Context(), first, last, 20, nil); !errors.Is(err, git.ErrOutputTooLarge) {
-			t.Errorf("past the limit: %v", err)
-		}
-		for _, path := range weird {
-			if text, err := r.ReadFile(t.Context(), last, path, 100); err != nil || string(text) != "content of "+path {
-				t.Errorf("%q: got %q, %v", path, text, err)
+			want := slices.Sorted(slices.Values(weird))
+			got, err := r.ChangedPaths(t.Context(), first, last, 1<<20, nil)
+			if err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
-			if _, err := r.ReadFile(t.Context(), first, path, 100); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%q before it was there: %v", path, err)
+			if all, err := r.ChangedPaths(t.Context(), "", last, 1<<20, nil); err != nil || len(all) != len(weird)+1 {
+				t.Errorf("from nothing: got %q, %v", all, err)
 			}
-		}
-	})
+			if none, err := r.ChangedPaths(t.Context(), last, last, 1<<20, nil); err != nil || len(none) != 0 {
+				t.Errorf("to itself: got %q, %v", none, err)
+			}
+			if _, err := r.ChangedPaths(t.Context(), first, last, 20, nil); !errors.Is(err, git.ErrOutputTooLarge) {
+				t.Errorf("past the limit: %v", err)
+			}
+			for _, path := range weird {
+				if text, err := r.ReadFile(t.Context(), last, path, 100); err != nil || string(text) != "content of "+path {
+					t.Errorf("%q: got %q, %v", path, text, err)
+				}
+				if _, err := r.ReadFile(t.Context(), first, path, 100); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%q before it was there: %v", path, err)
+				}
+			}
+		})
+	}
 }
 
 func TestRenamesCountWithBothNames(t *testing.T) {
@@ -113,38 +115,40 @@ func TestReadFile(t *testing.T) {
 }
 
 func TestAncestry(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		c := gittest.New(t, format)
-		a := c.Commit(t, "a", "1")
-		b := c.Commit(t, "a", "2")
-		c.Git(t, "checkout", "--quiet", "-b", "side", a)
-		d := c.Commit(t, "a", "3")
-		c.Git(t, "checkout", "--quiet", "--orphan", "alone")
-		alone := c.Commit(t, "a", "4")
-		r := bare(t, c)
-		for _, x := range []struct {
-			ancestor, of string
-			want         bool
-		}{{a, b, true}, {a, a, true}, {b, a, false}, {b, d, false}, {a, alone, false}} {
-			if got, err := r.IsAncestor(t.Context(), x.ancestor, x.of, nil); err != nil || got != x.want {
-				t.Errorf("got %t, %v, want %t", got, err, x.want)
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			a := c.Commit(t, "a", "1")
+			b := c.Commit(t, "a", "2")
+			c.Git(t, "checkout", "--quiet", "-b", "side", a)
+			d := c.Commit(t, "a", "3")
+			c.Git(t, "checkout", "--quiet", "--orphan", "alone")
+			alone := c.Commit(t, "a", "4")
+			r := bare(t, c)
+			for _, x := range []struct {
+				ancestor, of string
+				want         bool
+			}{{a, b, true}, {a, a, true}, {b, a, false}, {b, d, false}, {a, alone, false}} {
+				if got, err := r.IsAncestor(t.Context(), x.ancestor, x.of, nil); err != nil || got != x.want {
+					t.Errorf("got %t, %v, want %t", got, err, x.want)
+				}
 			}
-		}
-		for _, x := range [][3]string{{b, d, a}, {a, b, a}, {b, alone, ""}} {
-			if got, err := r.MergeBase(t.Context(), x[0], x[1], nil); err != nil || got != x[2] {
-				t.Errorf("got merge base %q, %v, want %q", got, err, x[2])
+			for _, x := range [][3]string{{b, d, a}, {a, b, a}, {b, alone, ""}} {
+				if got, err := r.MergeBase(t.Context(), x[0], x[1], nil); err != nil || got != x[2] {
+					t.Errorf("got merge base %q, %v, want %q", got, err, x[2])
+				}
 			}
-		}
-		absent := strings.Repeat("1", len(a))
-		if ok, err := r.IsAncestor(t.Context(), a, absent, nil); ok || err == nil {
-			t.Errorf("a commit that is not there: %t, %v", ok, err)
-		}
-		for _, bad := range []string{"", "HEAD", "--all", "^" + a} {
-			if ok, err := r.IsAncestor(t.Context(), a, bad, nil); ok || err == nil {
-				t.Errorf("%q: %t, %v", bad, ok, err)
+			absent := strings.Repeat("1", len(a))
+			if ok, err := r.IsAncestor(t.Context(), a, absent, nil); ok || err == nil {
+				t.Errorf("a commit that is not there: %t, %v", ok, err)
 			}
-		}
-	})
+			for _, bad := range []string{"", "HEAD", "--all", "^" + a} {
+				if ok, err := r.IsAncestor(t.Context(), a, bad, nil); ok || err == nil {
+					t.Errorf("%q: %t, %v", bad, ok, err)
+				}
+			}
+		})
+	}
 }
 
 func TestQuarantine(t *testing.T) {
@@ -193,38 +197,40 @@ func TestQuarantine(t *testing.T) {
 }
 
 func TestRefs(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		c := gittest.New(t, format)
-		id := c.Commit(t, "a", "1")
-		branches := []string{"refs/heads/a/b", "refs/heads/main", "refs/heads/z", "refs/heads/größe"}
-		for _, b := range branches {
-			c.Git(t, "update-ref", b, id)
-		}
-		c.Git(t, "tag", "-a", "-m", "One", "v1")
-		r := bare(t, c)
-		if got := refNames(t, r, "refs/heads/"); !slices.Equal(got, slices.Sorted(slices.Values(branches))) {
-			t.Errorf("got %q", got)
-		}
-		for ref, err := range r.Refs(t.Context(), "refs/tags/") {
-			if err != nil || ref.Name != "refs/tags/v1" || ref.Type != "tag" || ref.Object == id {
-				t.Errorf("got %+v, %v", ref, err)
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			id := c.Commit(t, "a", "1")
+			branches := []string{"refs/heads/a/b", "refs/heads/main", "refs/heads/z", "refs/heads/größe"}
+			for _, b := range branches {
+				c.Git(t, "update-ref", b, id)
 			}
-		}
-		if got := refNames(t, r, "refs/nothing/"); len(got) > 0 {
-			t.Errorf("got %q", got)
-		}
-		if got := refNames(t, r); len(got) != 5 {
-			t.Errorf("got %q", got)
-		}
-		if got, err := r.Resolve(t.Context(), "refs/tags/v1"); err != nil || got != id {
-			t.Errorf("got %q, %v", got, err)
-		}
-		for _, absent := range []string{"refs/heads/absent", "--all", strings.Repeat("1", len(id)), ""} {
-			if got, err := r.Resolve(t.Context(), absent); !errors.Is(err, git.ErrRefNotFound) {
-				t.Errorf("%q: got %q, %v", absent, got, err)
+			c.Git(t, "tag", "-a", "-m", "One", "v1")
+			r := bare(t, c)
+			if got := refNames(t, r, "refs/heads/"); !slices.Equal(got, slices.Sorted(slices.Values(branches))) {
+				t.Errorf("got %q", got)
 			}
-		}
-	})
+			for ref, err := range r.Refs(t.Context(), "refs/tags/") {
+				if err != nil || ref.Name != "refs/tags/v1" || ref.Type != "tag" || ref.Object == id {
+					t.Errorf("got %+v, %v", ref, err)
+				}
+			}
+			if got := refNames(t, r, "refs/nothing/"); len(got) > 0 {
+				t.Errorf("got %q", got)
+			}
+			if got := refNames(t, r); len(got) != 5 {
+				t.Errorf("got %q", got)
+			}
+			if got, err := r.Resolve(t.Context(), "refs/tags/v1"); err != nil || got != id {
+				t.Errorf("got %q, %v", got, err)
+			}
+			for _, absent := range []string{"refs/heads/absent", "--all", strings.Repeat("1", len(id)), ""} {
+				if got, err := r.Resolve(t.Context(), absent); !errors.Is(err, git.ErrRefNotFound) {
+					t.Errorf("%q: got %q, %v", absent, got, err)
+				}
+			}
+		})
+	}
 }
 
 func TestRefsMayBeLeftEarly(t *testing.T) {

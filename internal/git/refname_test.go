@@ -69,6 +69,7 @@ func TestCheckRefName(t *testing.T) {
 
 // wanted says what CheckRefName must say, by asking git.
 func wanted(t *testing.T, name string) bool {
+	t.Helper()
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) || len(name) > git.MaxRefName || strings.HasPrefix(name, "-") {
 		return false
 	}

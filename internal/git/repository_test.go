@@ -38,47 +38,49 @@ func TestRepositoryPathsStayInTheStorage(t *testing.T) {
 }
 
 func TestInit(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		storage := t.TempDir()
-		r := repository(t, newEngine(t), storage, "ab/cd/1.git")
-		if err := r.Check(); !errors.Is(err, git.ErrNotFound) {
-			t.Errorf("before: %v", err)
-		}
-		if err := r.Init(t.Context(), git.InitOptions{DefaultBranch: "größe/x", ObjectFormat: format}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Check(); err != nil {
-			t.Errorf("after: %v", err)
-		}
-		if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "größe/x"}) {
-			t.Errorf("got head %+v, %v", h, err)
-		}
-		if got := names(t, storage+"/ab/cd"); !slices.Equal(got, []string{"1.git"}) {
-			t.Errorf("left behind: %v", got)
-		}
-		if hooks := filepath.Join(r.Dir(), "hooks"); exists(hooks) {
-			t.Error("there are hooks from a template")
-		}
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			storage := t.TempDir()
+			r := repository(t, newEngine(t), storage, "ab/cd/1.git")
+			if err := r.Check(); !errors.Is(err, git.ErrNotFound) {
+				t.Errorf("before: %v", err)
+			}
+			if err := r.Init(t.Context(), git.InitOptions{DefaultBranch: "größe/x", ObjectFormat: format}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Check(); err != nil {
+				t.Errorf("after: %v", err)
+			}
+			if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "größe/x"}) {
+				t.Errorf("got head %+v, %v", h, err)
+			}
+			if got := names(t, storage+"/ab/cd"); !slices.Equal(got, []string{"1.git"}) {
+				t.Errorf("left behind: %v", got)
+			}
+			if hooks := filepath.Join(r.Dir(), "hooks"); exists(hooks) {
+				t.Error("there are hooks from a template")
+			}
 
-		c := gittest.New(t, format)
-		id := c.Commit(t, "a", "a")
-		c.Git(t, "push", "--quiet", r.Dir(), "main:größe/x")
-		if err := r.Init(t.Context(), git.InitOptions{DefaultBranch: "other"}); err != nil {
-			t.Errorf("again: %v", err)
-		}
-		if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "größe/x", Commit: id}) {
-			t.Errorf("after a second Init: head %+v, %v", h, err)
-		}
-		if err := r.SetHead(t.Context(), "other"); err != nil {
-			t.Error(err)
-		}
-		if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "other"}) {
-			t.Errorf("after SetHead: head %+v, %v", h, err)
-		}
-		if err := r.SetHead(t.Context(), "a b"); err == nil {
-			t.Error("a malformed default branch is accepted")
-		}
-	})
+			c := gittest.New(t, format)
+			id := c.Commit(t, "a", "a")
+			c.Git(t, "push", "--quiet", r.Dir(), "main:größe/x")
+			if err := r.Init(t.Context(), git.InitOptions{DefaultBranch: "other"}); err != nil {
+				t.Errorf("again: %v", err)
+			}
+			if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "größe/x", Commit: id}) {
+				t.Errorf("after a second Init: head %+v, %v", h, err)
+			}
+			if err := r.SetHead(t.Context(), "other"); err != nil {
+				t.Error(err)
+			}
+			if h, err := r.Head(t.Context()); err != nil || h != (git.Head{Branch: "other"}) {
+				t.Errorf("after SetHead: head %+v, %v", h, err)
+			}
+			if err := r.SetHead(t.Context(), "a b"); err == nil {
+				t.Error("a malformed default branch is accepted")
+			}
+		})
+	}
 }
 
 func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
@@ -207,7 +209,9 @@ func TestTwoMakersAtOnce(t *testing.T) {
 			go func() { results <- r.Init(t.Context(), git.InitOptions{}) }()
 		}
 		for range 3 {
-			<-results
+			if err := <-results; err != nil {
+				t.Logf("one failed: %v", err)
+			}
 		}
 		if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
 			t.Fatal(err)

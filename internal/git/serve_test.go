@@ -12,26 +12,28 @@ import (
 )
 
 func TestServeAdvertisesRefs(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		c := gittest.New(t, format)
-		id := c.Commit(t, "a", "1")
-		c.Git(t, "update-ref", git.InternalRefs+"x", id)
-		r := bare(t, c)
-		var out bytes.Buffer
-		if err := r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Advertise: true, Stdout: &out}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(out.String(), id+" refs/heads/main") || strings.Contains(out.String(), git.InternalRefs) {
-			t.Errorf("got %q", out.String())
-		}
-		out.Reset()
-		if err := r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Advertise: true, Protocol: "version=2", Stdout: &out}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(out.String(), "000eversion 2\n") || !strings.Contains(out.String(), "filter") {
-			t.Errorf("got %q", out.String())
-		}
-	})
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			id := c.Commit(t, "a", "1")
+			c.Git(t, "update-ref", git.InternalRefs+"x", id)
+			r := bare(t, c)
+			var out bytes.Buffer
+			if err := r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Advertise: true, Stdout: &out}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out.String(), id+" refs/heads/main") || strings.Contains(out.String(), git.InternalRefs) {
+				t.Errorf("got %q", out.String())
+			}
+			out.Reset()
+			if err := r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Advertise: true, Protocol: "version=2", Stdout: &out}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(out.String(), "000eversion 2\n") || !strings.Contains(out.String(), "filter") {
+				t.Errorf("got %q", out.String())
+			}
+		})
+	}
 }
 
 func TestServeTakesNoPushWithoutAHook(t *testing.T) {

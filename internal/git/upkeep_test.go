@@ -34,37 +34,39 @@ func TestSize(t *testing.T) {
 }
 
 func TestFsckNoticesDamage(t *testing.T) {
-	formats(t, func(t *testing.T, format string) {
-		c := gittest.New(t, format)
-		c.Commit(t, "a", "1")
-		blob := c.Git(t, "rev-parse", "HEAD:a")
-		tree := c.Git(t, "rev-parse", "HEAD^{tree}")
-		for _, full := range []bool{false, true} {
-			if err := bare(t, c).Fsck(t.Context(), full); err != nil {
-				t.Errorf("intact: %v", err)
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			c.Commit(t, "a", "1")
+			blob := c.Git(t, "rev-parse", "HEAD:a")
+			tree := c.Git(t, "rev-parse", "HEAD^{tree}")
+			for _, full := range []bool{false, true} {
+				if err := bare(t, c).Fsck(t.Context(), full); err != nil {
+					t.Errorf("intact: %v", err)
+				}
+				for object, mustNotice := range map[string]bool{tree: true, blob: full} {
+					r := bare(t, c)
+					path := filepath.Join(r.Dir(), "objects", object[:2], object[2:])
+					if err := os.Chmod(path, 0o644); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, []byte("damaged"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					err := r.Fsck(t.Context(), full)
+					if failed := (*git.Error)(nil); mustNotice && (!errors.As(err, &failed) || !strings.Contains(failed.Stderr, object)) {
+						t.Errorf("full %t: got %v", full, err)
+					}
+					if err := os.Remove(path); err != nil {
+						t.Fatal(err)
+					}
+					if err := r.Fsck(t.Context(), full); err == nil || !strings.Contains(err.Error(), "missing") {
+						t.Errorf("full %t: got %v", full, err)
+					}
+				}
 			}
-			for object, mustNotice := range map[string]bool{tree: true, blob: full} {
-				r := bare(t, c)
-				path := filepath.Join(r.Dir(), "objects", object[:2], object[2:])
-				if err := os.Chmod(path, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte("damaged"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				err := r.Fsck(t.Context(), full)
-				if failed := (*git.Error)(nil); mustNotice && (!errors.As(err, &failed) || !strings.Contains(failed.Stderr, object)) {
-					t.Errorf("full %t: got %v", full, err)
-				}
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
-				if err := r.Fsck(t.Context(), full); err == nil || !strings.Contains(err.Error(), "missing") {
-					t.Errorf("full %t: got %v", full, err)
-				}
-			}
-		}
-	})
+		})
+	}
 }
 
 func TestCleanStale(t *testing.T) {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func ask(stdin io.Reader, getenv func(string) string, patience time.Duration) (V
 	if socket == "" || token == "" {
 		return Verdict{}, errors.New("it was not started by the server")
 	}
-	conn, err := net.DialTimeout("unix", socket, sendTimeout)
+	conn, err := (&net.Dialer{Timeout: sendTimeout}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
 		return Verdict{}, errors.New("the part that checks pushes cannot be reached")
 	}

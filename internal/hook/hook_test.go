@@ -166,7 +166,7 @@ func TestTheHookFailsClosed(t *testing.T) {
 	held, release := context.WithCancel(context.Background())
 	defer release()
 	silentSocket := serve(t, &silent)
-	silentToken, _ := silent.Expect(func(ctx context.Context, _ Push) Verdict { <-held.Done(); return Verdict{Accepted: true} })
+	silentToken, _ := silent.Expect(func(_ context.Context, _ Push) Verdict { <-held.Done(); return Verdict{Accepted: true} })
 
 	for about, c := range map[string]struct{ socket, token, want string }{
 		"no socket":      {"", "t", "was not started by the server"},

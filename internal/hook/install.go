@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the hook socket: %w", err)
 	}
-	switch conn, err := net.DialTimeout("unix", path, time.Second); {
+	switch conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path); {
 	case err == nil:
 		conn.Close()
 		return nil, fmt.Errorf("another process listens on the hook socket %s", path)
@@ -66,7 +67,7 @@ func Listen(path string) (net.Listener, error) {
 			return nil, fmt.Errorf("removing a stale hook socket: %w", err)
 		}
 	}
-	l, err := net.Listen("unix", path)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listening for hooks: %w", err)
 	}

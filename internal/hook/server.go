@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) answer(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })() // a hook that says nothing holds up no stop
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })() // a hook that says nothing holds up no stop
 	defer conn.Close()
 	if conn.SetDeadline(time.Now().Add(sendTimeout)) != nil {
 		return

@@ -48,6 +48,18 @@ func Claim(ctx context.Context, c *catalog.Catalog, obj client.Object, fullPath 
 	return nil
 }
 
+// Reachable succeeds when target, which the reference in a field of the spec names, holds its full path.
+func Reachable(ctx context.Context, c *catalog.Catalog, field string, target client.Object, fullPath string) error {
+	holder, err := c.ByPath(ctx, fullPath)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound), err == nil && holder.GetUID() != target.GetUID():
+		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "%s: the %s %s does not hold its full path %s",
+			field, kind(target), target.GetName(), fullPath)
+	default:
+		return err
+	}
+}
+
 // AlreadyExists is the outcome for an object that claims what holder, another one, holds.
 func AlreadyExists(obj, holder client.Object, format string, args ...any) error {
 	args = append(args, kind(holder), name(obj, holder))

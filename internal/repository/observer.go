@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +68,9 @@ func (o *Observer) observe(ctx context.Context, name types.NamespacedName) error
 	before := p.DeepCopy()
 	if err := o.repositories.Observe(ctx, &p); err != nil {
 		return err
+	}
+	if equality.Semantic.DeepEqual(p.Status, before.Status) {
+		return nil
 	}
 	if err := o.client.Status().Patch(ctx, &p, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status: %w", err)

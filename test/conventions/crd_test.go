@@ -99,8 +99,12 @@ var kindRules = []kindRule{{
 	name:  "an id is a whole number that JSON carries",
 	check: boundedID,
 	breaks: []crdChange{
-		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) { changeID(s, func(id *apiextensionsv1.JSONSchemaProps) { id.Maximum = nil }) }),
-		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) { changeID(s, func(id *apiextensionsv1.JSONSchemaProps) { id.Minimum = nil }) }),
+		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) {
+			changeID(s, func(id *apiextensionsv1.JSONSchemaProps) { id.Maximum = nil })
+		}),
+		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) {
+			changeID(s, func(id *apiextensionsv1.JSONSchemaProps) { id.Minimum = nil })
+		}),
 		changeOf("spec", func(s *apiextensionsv1.JSONSchemaProps) { s.Required = append(s.Required, "id") }),
 		changeOf("status", func(s *apiextensionsv1.JSONSchemaProps) { delete(s.Properties, "id") }),
 	},

@@ -109,7 +109,7 @@ func StartCluster() *Cluster {
 		Reader: c.manager.GetCache(), EnableReadYourWritesConsistency: ptr.To(true),
 	}})
 	Expect(err).NotTo(HaveOccurred())
-	for _, kind := range kinds() {
+	for _, kind := range append(kinds(), &corev1.Namespace{}, &corev1.Secret{}) {
 		informer, err := c.manager.GetCache().GetInformer(ctx, kind)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = informer.AddEventHandler(c.statuses)
@@ -128,6 +128,21 @@ func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
 	as, err := client.New(identity, client.Options{Scheme: c.scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return as
+}
+
+// writer returns the administrator's client for obj. Its writes return when the cache shows them, if there is one.
+func (c *Cluster) writer(obj client.Object) client.Client {
+	if cached(obj) {
+		return settled{c.admin}
+	}
+	return c.live
+}
+
+// show returns what the cache says when it is asked for obj.
+func (c *Cluster) show(obj client.Object) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	return c.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
 }
 
 // Kubeconfig is the path of the administrator's kubeconfig file.

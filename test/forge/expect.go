@@ -37,20 +37,20 @@ func (f *Forge) Reconcile(obj frame.Object) (reconcile.Result, error) {
 	return result, err
 }
 
-// ReconcileOnce is Reconcile without the second call, for work that is under way. Of an object that is gone afterwards it
-// leaves nothing, not even a name.
+// ReconcileOnce is Reconcile without the second call, for work that is under way. An object that is gone afterwards
+// loses its UID.
 func (f *Forge) ReconcileOnce(obj frame.Object) (reconcile.Result, error) {
 	GinkgoHelper()
 	Expect(f.running).To(BeNil(), "the controllers run: nothing is to come between them")
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	result, err := f.controllers[f.kind(obj)].reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
-	if gone := f.refresh(obj); apierrors.IsNotFound(gone) {
+	gone := f.refresh(obj)
+	if apierrors.IsNotFound(gone) {
 		obj.SetUID("")
 		return result, err
-	} else {
-		Expect(gone).NotTo(HaveOccurred())
 	}
+	Expect(gone).NotTo(HaveOccurred())
 	Expect(checkStatus(obj)).To(Succeed(), "the status of %s", f.show(obj))
 	return result, err
 }

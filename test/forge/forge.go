@@ -57,6 +57,7 @@ type Forge struct {
 	controllers map[string]registered
 	storages    string
 	running     *Running
+	ran         bool
 }
 
 // New returns an installation without any object. It ends with the spec, and takes every object of Forgeplane with it.
@@ -89,11 +90,17 @@ func (f *Forge) clean() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	admin := settled{f.cluster.admin}
+	// The cache shows what verbs have done. It may not show the last of what running controllers did, for which the API
+	// server takes its time.
+	reader := client.Reader(f.cluster.admin)
+	if f.ran {
+		reader = f.cluster.live
+	}
 	for _, kind := range kinds() {
 		list := f.newList(kind)
-		Expect(f.cluster.live.List(ctx, list)).To(Succeed())
+		Expect(reader.List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
-			obj := o.(client.Object)
+			obj := o.DeepCopyObject().(client.Object)
 			if len(obj.GetFinalizers()) > 0 {
 				patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 				if err := admin.Patch(ctx, obj, patch); err != nil {
@@ -104,7 +111,7 @@ func (f *Forge) clean() {
 		})).To(Succeed())
 	}
 	var secrets corev1.SecretList
-	Expect(f.cluster.live.List(ctx, &secrets, client.InNamespace(PlatformNamespace))).To(Succeed())
+	Expect(reader.List(ctx, &secrets, client.InNamespace(PlatformNamespace))).To(Succeed())
 	for i := range secrets.Items {
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, &secrets.Items[i]))).To(Succeed())
 	}

@@ -28,11 +28,13 @@ type Running struct {
 	Writes Writes
 
 	forge  *Forge
+	cache  client.Reader
 	stop   func()
 	queues queues
 }
 
-// Run starts the controllers, which end with the spec or with Stop. Until then verbs do not reconcile, but wait.
+// Run starts the controllers, which end with the spec or with Stop. Until then verbs do not reconcile, but wait: those that
+// change something until the controllers are idle, so that nothing but the change itself can lead to what is expected next.
 func (f *Forge) Run() *Running {
 	GinkgoHelper()
 	Expect(f.running).To(BeNil(), "the controllers run already")
@@ -40,6 +42,7 @@ func (f *Forge) Run() *Running {
 	defer cancel()
 	r := &Running{forge: f, queues: queues{all: map[string]*queue{}}}
 	mgr := f.cluster.newManager(ctx, &r.Writes)
+	r.cache = mgr.GetCache()
 	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
 	Expect(parts{
 		client: mgr.GetClient(), secrets: mgr.GetAPIReader(), events: mgr.GetEventRecorder("forgeplane"), catalog: cat,
@@ -47,7 +50,7 @@ func (f *Forge) Run() *Running {
 		repositories: repository.New(f.engine, cat), clock: f.Clock, fileImport: f.options.AllowFileImport,
 	}.addTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
 	r.stop = f.cluster.start(mgr)
-	f.running = r
+	f.running, f.ran = r, true
 	return r
 }
 
@@ -58,29 +61,61 @@ func (r *Running) Stop() {
 	r.forge.running = nil
 }
 
-// ExpectIdle expects that every object that there is has been reconciled, and nothing is left to do.
+// ExpectIdle expects that every object that there is has been reconciled, that the process has seen all there is to see, and
+// that nothing is left to do but what is due later.
 func (r *Running) ExpectIdle() {
 	GinkgoHelper()
-	f := r.forge
+	Eventually(r.unrest).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the controllers have work to do")
+}
+
+// unrest returns what there is to be done, or was done meanwhile.
+func (r *Running) unrest() error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	Eventually(func() error {
-		var problems []error
-		for _, kind := range kinds() {
-			list := f.newList(kind)
-			if err := f.cluster.live.List(ctx, list); err != nil {
-				return err
-			}
-			_ = meta.EachListItem(list, func(o runtime.Object) error {
-				obj := o.(client.Object)
-				if !r.queues.did(f.kind(obj), client.ObjectKeyFromObject(obj)) {
-					problems = append(problems, fmt.Errorf("%s was not reconciled", f.show(obj)))
-				}
-				return nil
-			})
+	before := r.queues.worked()
+	// The API server takes its time for each of these lists, to be sure that it knows the latest.
+	all := kinds()
+	behind := make([]error, len(all))
+	var lists sync.WaitGroup
+	for i := range all {
+		lists.Go(func() { behind[i] = r.behind(ctx, all[i]) })
+	}
+	lists.Wait()
+	if err := errors.Join(append(behind, r.queues.busy())...); err != nil {
+		return err
+	}
+	if after := r.queues.worked(); after != before {
+		return fmt.Errorf("%d objects were reconciled just now", after-before)
+	}
+	return nil
+}
+
+// behind returns which objects of a kind were not reconciled yet, or are not what the cache shows.
+func (r *Running) behind(ctx context.Context, kind client.Object) error {
+	name := r.forge.kind(kind)
+	there, shown := r.forge.newList(kind), r.forge.newList(kind)
+	if err := r.forge.cluster.live.List(ctx, there); err != nil {
+		return err
+	}
+	if err := r.cache.List(ctx, shown); err != nil {
+		return err
+	}
+	versions := map[client.ObjectKey]string{}
+	_ = meta.EachListItem(shown, func(o runtime.Object) error {
+		versions[client.ObjectKeyFromObject(o.(client.Object))] = o.(client.Object).GetResourceVersion()
+		return nil
+	})
+	return meta.EachListItem(there, func(o runtime.Object) error {
+		obj := o.(client.Object)
+		key := client.ObjectKeyFromObject(obj)
+		switch {
+		case versions[key] != obj.GetResourceVersion() || len(versions) != meta.LenList(there):
+			return fmt.Errorf("the cache is behind with %s %s", name, key)
+		case !r.queues.did(name, key):
+			return fmt.Errorf("%s %s was not reconciled yet", name, key)
 		}
-		return errors.Join(append(problems, r.queues.busy())...)
-	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+		return nil
+	})
 }
 
 // ExpectRestartWritesNothing starts the controllers, again if they run, and expects that they leave every object and every
@@ -109,6 +144,7 @@ type queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	lock   sync.Mutex
 	active int
+	worked int
 	done   map[client.ObjectKey]bool
 }
 
@@ -132,6 +168,18 @@ func (q *queues) did(kind string, key client.ObjectKey) bool {
 	one.lock.Lock()
 	defer one.lock.Unlock()
 	return one.done[key]
+}
+
+// worked is how often any object was worked on.
+func (q *queues) worked() (n int) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	for _, one := range q.all {
+		one.lock.Lock()
+		n += one.worked
+		one.lock.Unlock()
+	}
+	return n
 }
 
 // busy returns what is still to be done, if anything.
@@ -166,5 +214,6 @@ func (q *queue) Done(item reconcile.Request) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	q.active--
+	q.worked++
 	q.done[item.NamespacedName] = true
 }

@@ -47,7 +47,9 @@ func lawful(obj frame.Object) error {
 			complain("%s has no message", c.Type)
 		}
 	}
-	is := func(conditionType string) *metav1.Condition { return meta.FindStatusCondition(s.Conditions, conditionType) }
+	is := func(conditionType string) *metav1.Condition {
+		return meta.FindStatusCondition(s.Conditions, conditionType)
+	}
 	ready, reconciling, stalled := is(v1alpha1.ConditionReady), is(v1alpha1.ConditionReconciling), is(v1alpha1.ConditionStalled)
 	switch {
 	case ready == nil:

@@ -8,25 +8,27 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // The verbs of this file do what people do, as the administrator of the cluster. They return when the cache shows it,
-// and leave the objects that they are given as the API server has them.
+// and leave the objects that they are given as the API server has them. Several objects in one call come at once.
 
 // Create creates the objects.
 func (f *Forge) Create(objs ...client.Object) {
 	GinkgoHelper()
+	f.rest()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	for _, obj := range objs {
-		Expect(settled{f.cluster.admin}.Create(ctx, obj)).To(Succeed(), "creating %s", f.show(obj))
+		Expect(f.cluster.writer(obj).Create(ctx, obj)).To(Succeed(), "creating %s", f.show(obj))
 	}
 }
 
-// Change reads obj anew, calls change, which changes obj, and writes it.
+// Change reads obj anew, calls change, which changes obj, and writes it; over again where a controller came between.
 func (f *Forge) Change(obj client.Object, change func()) {
 	GinkgoHelper()
 	Expect(f.change(obj, change)).To(Succeed(), "changing %s", f.show(obj))
@@ -36,28 +38,37 @@ func (f *Forge) Change(obj client.Object, change func()) {
 // status.
 func (f *Forge) Replace(obj client.Object) {
 	GinkgoHelper()
+	f.rest()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	obj.SetResourceVersion("")
-	Expect(settled{f.cluster.admin}.Update(ctx, obj)).To(Succeed(), "replacing %s", f.show(obj))
+	there := obj.DeepCopyObject().(client.Object)
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		f.Refresh(there)
+		obj.SetResourceVersion(there.GetResourceVersion())
+		return f.cluster.writer(obj).Update(ctx, obj)
+	})).To(Succeed(), "replacing %s", f.show(obj))
 }
 
 func (f *Forge) change(obj client.Object, change func()) error {
 	GinkgoHelper()
+	f.rest()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	f.Refresh(obj)
-	change()
-	return settled{f.cluster.admin}.Update(ctx, obj)
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		f.Refresh(obj)
+		change()
+		return f.cluster.writer(obj).Update(ctx, obj)
+	})
 }
 
 // Delete deletes the objects. One that has a finalizer is still there afterwards.
 func (f *Forge) Delete(objs ...client.Object) {
 	GinkgoHelper()
+	f.rest()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	for _, obj := range objs {
-		Expect(settled{f.cluster.admin}.Delete(ctx, obj)).To(Succeed(), "deleting %s", f.show(obj))
+		Expect(f.cluster.writer(obj).Delete(ctx, obj)).To(Succeed(), "deleting %s", f.show(obj))
 	}
 }
 
@@ -109,15 +120,10 @@ func (f *Forge) ExpectGone(objs ...client.Object) {
 	for _, obj := range objs {
 		Eventually(func() error { return f.refresh(obj) }).WithTimeout(callTimeout).WithPolling(polling).
 			Should(Satisfy(apierrors.IsNotFound), "reading %s", f.show(obj))
-		if !cached(obj) {
-			continue
+		if cached(obj) {
+			Eventually(func() error { return f.cluster.show(obj) }).WithTimeout(callTimeout).WithPolling(polling).
+				Should(Satisfy(apierrors.IsNotFound), "the cache still shows %s", f.show(obj))
 		}
-		// The cache shows it by now, or is about to.
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-		defer cancel()
-		Eventually(func() error {
-			return f.cluster.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
-		}).WithTimeout(callTimeout).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound), "the cache")
 	}
 }
 
@@ -128,6 +134,14 @@ func ByAge[T client.Object](a, b T) (older, younger T) {
 		return a, b
 	}
 	return b, a
+}
+
+// rest lets running controllers finish what they are at.
+func (f *Forge) rest() {
+	GinkgoHelper()
+	if f.running != nil {
+		f.running.ExpectIdle()
+	}
 }
 
 func (f *Forge) show(obj client.Object) string {

@@ -46,6 +46,7 @@ func until(month time.Month, day int) func(*v1alpha1.AccessTokenSpec) {
 
 // newForge returns a forge with root, ann and bob, whose tokens are 1001 to 1003, and four more tokens of ann.
 func newForge(t *testing.T, more ...client.Object) *Forge {
+	t.Helper()
 	f := New(t, append([]client.Object{
 		User("root", 1, Admin), User("ann", 2), User("bob", 3),
 		token(10, "ann", "Deploy", until(time.July, 1)), token(11, "ann", "old", until(time.June, 15)),

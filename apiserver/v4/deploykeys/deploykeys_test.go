@@ -48,6 +48,7 @@ func foreign() *v1alpha1.DeployKey {
 
 // newForge returns a forge with a public project web and a private one, secret. Web has two keys.
 func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
+	t.Helper()
 	f := familytest.New(t, append([]client.Object{
 		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),

@@ -120,6 +120,7 @@ func (f *Forge) stamp(o client.Object) {
 }
 
 func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -200,7 +201,7 @@ func (f *Forge) With(value, request, body string) Answer {
 	if !ok {
 		f.t.Fatalf("%q has no target", request)
 	}
-	r := httptest.NewRequest(method, target, bytes.NewBufferString(body)).WithContext(f.t.Context())
+	r := httptest.NewRequestWithContext(f.t.Context(), method, target, bytes.NewBufferString(body))
 	r.Header.Set("Content-Type", "application/json")
 	if value != "" {
 		r.Header.Set("PRIVATE-TOKEN", value)

@@ -21,6 +21,7 @@ import (
 // acme/core/secret (21, private). Olga owns acme, mary maintains core, dora develops web, otto is nobody, and gus is a guest
 // of acme.
 func newForge(t *testing.T, more ...client.Object) *Forge {
+	t.Helper()
 	f := New(t, append([]client.Object{
 		User("root", 1, Admin), User("mary", 2), User("dora", 3), User("otto", 4), User("olga", 5), User("gus", 6),
 		Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), Group("acme", "core", 11, "acme", v1alpha1.VisibilityPublic),

@@ -17,6 +17,7 @@ import (
 )
 
 func newForge(t *testing.T) *Forge {
+	t.Helper()
 	named := func(name string) func(*v1alpha1.UserSpec) { return func(s *v1alpha1.UserSpec) { s.Name = name } }
 	f := New(t,
 		User("root", 1, Admin), User("ann", 2, named("Zoe Miller")), User("Bob", 3), User("cid", 4, Blocked),

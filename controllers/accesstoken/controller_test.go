@@ -1,0 +1,304 @@
+package accesstoken_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/controllers/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// secret is a Secret of the platform with one key.
+func secret(name, key, value string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: name}, Data: map[string][]byte{key: []byte(value)},
+	}
+}
+
+// stored is what the Secret of a name holds.
+func stored(name string) *corev1.Secret {
+	GinkgoHelper()
+	s := secret(name, "", "")
+	f.Refresh(s)
+	return s
+}
+
+const value = "a-value-that-is-long-enough"
+
+var _ = Describe("An access token", func() {
+	var ada *v1alpha1.User
+	var token *v1alpha1.AccessToken
+	BeforeEach(func() {
+		ada = forge.User("ada").Build()
+		f.Create(ada)
+		f.ExpectReady(ada)
+		token = forge.AccessToken("laptop").For(ada).Build()
+	})
+
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+		return forge.AccessToken(name).For(ada).Build()
+	})
+
+	It("gets a generated value in a Secret of its own, and shows the digest only", func() {
+		f.Create(token)
+		f.ExpectReady(token)
+		s := stored("laptop")
+		generated := string(s.Data["token"])
+		Expect(generated).To(HavePrefix(accesstoken.Prefix))
+		Expect(len(generated)).To(BeNumerically(">=", 40))
+		Expect(token.Status.Digest).To(Equal(catalog.Digest(generated)))
+		Expect(s.OwnerReferences).To(ConsistOf(And(HaveField("UID", token.UID), HaveField("Controller", HaveValue(BeTrue())))))
+		Expect(f.Catalog.TokenByValue(GinkgoT().Context(), generated)).To(HaveField("UID", token.UID))
+	})
+
+	It("never gets the same value twice", func() {
+		other := forge.AccessToken("desktop").For(ada).Build()
+		f.Create(token, other)
+		f.ExpectReady(token, other)
+		Expect(token.Status.Digest).NotTo(Equal(other.Status.Digest))
+	})
+
+	It("adopts the value of a Secret that is there, and leaves the Secret as it is", func() {
+		s := secret("laptop", "token", value)
+		f.Create(s)
+		before := stored("laptop")
+		f.Create(token)
+		f.ExpectReady(token)
+		Expect(token.Status.Digest).To(Equal(catalog.Digest(value)))
+		Expect(stored("laptop")).To(Equal(before))
+	})
+
+	It("puts a generated value under the key that it names, beside those of others", func() {
+		f.Create(secret("shared", "other", "untouched"))
+		token.Spec.SecretRef = v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
+		f.Create(token)
+		f.ExpectReady(token)
+		s := stored("shared")
+		Expect(s.Data).To(HaveKeyWithValue("other", []byte("untouched")))
+		Expect(token.Status.Digest).To(Equal(catalog.Digest(string(s.Data["laptop"]))))
+		Expect(s.OwnerReferences).To(BeEmpty(), "a Secret that somebody else made does not go with the token")
+	})
+
+	DescribeTable("does not take a value that is too short",
+		func(short string) {
+			f.Create(secret("laptop", "token", short), token)
+			f.ExpectWaiting(token, v1alpha1.ReasonInvalid, "key token of Secret laptop", "shorter than 20 characters")
+			Expect(token.Status.Digest).To(BeEmpty())
+			if short != "" {
+				Expect(token.Status.Conditions).NotTo(ContainElement(HaveField("Message", ContainSubstring(short))))
+			}
+		},
+		Entry("by one character", "nineteen-characters"),
+		Entry("by far", "x"),
+	)
+
+	It("takes an empty value for none", func() {
+		f.Create(secret("laptop", "token", ""), token)
+		f.ExpectReady(token)
+		Expect(string(stored("laptop").Data["token"])).To(HavePrefix(accesstoken.Prefix))
+	})
+
+	It("follows its Secret while the controllers run", func() {
+		f.Run()
+		f.Create(token)
+		f.ExpectReady(token)
+		first := token.Status.Digest
+
+		By("changing the value")
+		s := stored("laptop")
+		f.Change(s, func() { s.Data["token"] = []byte(value) })
+		f.Eventually(token).Should(HaveField("Status.Digest", catalog.Digest(value)))
+
+		By("making it too short, and then long enough")
+		f.Change(s, func() { s.Data["token"] = []byte("short") })
+		f.ExpectWaiting(token, v1alpha1.ReasonInvalid)
+		f.Change(s, func() { s.Data["token"] = []byte(value) })
+		f.ExpectReady(token)
+
+		By("removing the key")
+		f.Change(s, func() { delete(s.Data, "token") })
+		f.Eventually(token).ShouldNot(HaveField("Status.Digest", catalog.Digest(value)))
+		f.ExpectReady(token)
+		second := token.Status.Digest
+		Expect(second).NotTo(Equal(first))
+		Expect(second).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+
+		By("deleting the Secret")
+		f.Delete(s)
+		f.Eventually(token).ShouldNot(HaveField("Status.Digest", second))
+		f.ExpectReady(token)
+		Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("does not share a value with an older one", func() {
+		other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
+		f.Create(token, other)
+		older, younger := forge.ByAge(token, other)
+		f.ExpectReady(older)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret laptop is held by the older AccessToken "+older.Name)
+		Expect(younger.Status.Digest).To(BeEmpty())
+	})
+
+	It("takes the value over when the one that it shared it with names another Secret", func() {
+		f.Create(secret("laptop", "token", value))
+		f.Run()
+		other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
+		f.Create(token, other)
+		older, younger := forge.ByAge(token, other)
+		f.ExpectReady(older)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, older.Name)
+		f.Change(older, func() { older.Spec.SecretRef.Name = "elsewhere" })
+		f.ExpectReady(younger)
+		Expect(younger.Status.Digest).To(Equal(catalog.Digest(value)))
+		f.Eventually(older).ShouldNot(HaveField("Status.Digest", catalog.Digest(value)))
+	})
+
+	It("shares a Secret under another key, which outlives the token that made it", func() {
+		f.Run()
+		first := forge.AccessToken("first").For(ada).Secret("shared", "first").Build()
+		f.Create(first)
+		f.ExpectReady(first)
+		second := forge.AccessToken("second").For(ada).Secret("shared", "second").Build()
+		f.Create(second)
+		f.ExpectReady(second)
+		digest := second.Status.Digest
+		f.Delete(first)
+		s := stored("shared")
+		f.Eventually(s).Should(HaveField("OwnerReferences", ConsistOf(HaveField("UID", second.UID))))
+		f.ExpectReady(second)
+		Expect(second.Status.Digest).To(Equal(digest))
+		f.Delete(second)
+		f.ExpectGone(s)
+	})
+
+	It("takes its Secret with it", func() {
+		f.Create(token)
+		f.ExpectReady(token)
+		s := stored("laptop")
+		f.Delete(token)
+		f.ExpectGone(token, s)
+	})
+
+	It("leaves a Secret that it has adopted", func() {
+		s := secret("laptop", "token", value)
+		f.Create(s, token)
+		f.ExpectReady(token)
+		f.Delete(token)
+		f.ExpectGone(token)
+		Expect(stored("laptop").Data).To(HaveKeyWithValue("token", []byte(value)))
+	})
+
+	Context("that is revoked", func() {
+		It("says so, keeps its digest, and stays revoked", func() {
+			f.Create(token)
+			f.ExpectReady(token)
+			digest := token.Status.Digest
+			f.Change(token, func() { token.Spec.Revoked = true })
+			f.ExpectStalled(token, v1alpha1.ReasonRevoked, "revoked")
+			Expect(token.Status.Digest).To(Equal(digest))
+			f.ExpectChangeRefused(token, func() { token.Spec.Revoked = false }, "a revoked token stays revoked")
+		})
+
+		It("gets no value any more", func() {
+			revoked := forge.AccessToken("revoked").For(ada).Revoked().Build()
+			f.Create(revoked)
+			f.ExpectStalled(revoked, v1alpha1.ReasonRevoked)
+			Expect(revoked.Status.Digest).To(BeEmpty())
+			var secrets corev1.SecretList
+			Expect(f.Live().List(GinkgoT().Context(), &secrets)).To(Succeed())
+			Expect(secrets.Items).NotTo(ContainElement(HaveField("Name", "revoked")))
+		})
+	})
+
+	It("expires, and is accepted again when that is put off", func() {
+		token.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour)))
+		f.Create(token)
+		result, err := f.Reconcile(token)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(Equal(time.Hour))
+		f.ExpectReady(token)
+		f.Clock.SetTime(token.Spec.ExpiresAt.Time)
+		f.ExpectStalled(token, v1alpha1.ReasonExpired, token.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+		f.Change(token, func() { token.Spec.ExpiresAt = nil })
+		f.ExpectReady(token)
+	})
+
+	It("expires by itself while the controllers run", func() {
+		f.Run()
+		token.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Second)))
+		f.Create(token)
+		f.ExpectReady(token)
+		f.Clock.SetTime(token.Spec.ExpiresAt.Time)
+		f.ExpectStalled(token, v1alpha1.ReasonExpired)
+	})
+
+	It("follows its user while the controllers run", func() {
+		f.Run()
+		f.Create(token)
+		f.ExpectReady(token)
+
+		By("blocking him, and letting him in again")
+		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserBlocked })
+		f.ExpectWaiting(token, v1alpha1.ReasonBlocked, "user ada is blocked")
+		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserActive })
+		f.ExpectReady(token)
+		digest := token.Status.Digest
+
+		By("deleting him, and declaring him again")
+		f.Delete(ada)
+		f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef: user ada: not found")
+		Expect(token.Status.Digest).To(BeEmpty())
+		f.Create(forge.User("ada").Build())
+		f.ExpectReady(token)
+		Expect(token.Status.Digest).To(Equal(digest))
+	})
+
+	DescribeTable("names its user",
+		func(ref func() v1alpha1.Reference) {
+			token.Spec.UserRef = ref()
+			f.Create(token)
+			f.ExpectReady(token)
+		},
+		Entry("by username", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "ADA"} }),
+		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: ada.Spec.ID} }),
+	)
+
+	It("says nothing of its value in events", func() {
+		f.Create(secret("laptop", "token", "short-secret"), token)
+		f.ExpectWaiting(token, v1alpha1.ReasonInvalid)
+		Expect(f.Events()).To(ConsistOf(Not(ContainSubstring("short-secret"))))
+	})
+})
+
+var _ = Describe("An access token is refused by the API server", func() {
+	DescribeTable("when it is new",
+		func(change func(*v1alpha1.AccessTokenSpec), words ...string) {
+			token := forge.AccessToken("laptop").For(forge.User("ada").Build()).Build()
+			change(&token.Spec)
+			f.ExpectRefused(token, words...)
+		},
+		Entry("without a user", func(s *v1alpha1.AccessTokenSpec) { s.UserRef = v1alpha1.Reference{} }, "spec.userRef"),
+		Entry("without scopes", func(s *v1alpha1.AccessTokenSpec) { s.Scopes = nil }, "spec.scopes"),
+		Entry("with an unknown scope", func(s *v1alpha1.AccessTokenSpec) { s.Scopes[0] = "everything" }, "spec.scopes[0]"),
+		Entry("with a scope twice", func(s *v1alpha1.AccessTokenSpec) { s.Scopes = append(s.Scopes, s.Scopes[0]) }, "spec.scopes[1]", "Duplicate value"),
+		Entry("with a description that is too long", func(s *v1alpha1.AccessTokenSpec) { s.Description = strings.Repeat("a", 256) }, "spec.description"),
+		Entry("without the name of a Secret", func(s *v1alpha1.AccessTokenSpec) { s.SecretRef.Name = "" }, "spec.secretRef.name"),
+		Entry("with a key that no Secret can have", func(s *v1alpha1.AccessTokenSpec) { s.SecretRef.Key = "a/b" }, "spec.secretRef.key"),
+	)
+
+	It("when it is to stand for another user", func() {
+		token := forge.AccessToken("laptop").For(forge.User("ada").Build()).Build()
+		f.Create(token)
+		f.ExpectChangeRefused(token, func() { token.Spec.UserRef.Name = "root" }, "userRef cannot change")
+	})
+})

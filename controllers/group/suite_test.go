@@ -1,0 +1,30 @@
+package group_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var (
+	cluster *forge.Cluster
+	f       *forge.Forge
+	// namespace is a team's.
+	namespace string
+)
+
+func TestGroup(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Group")
+}
+
+var (
+	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
+	_ = BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		namespace = f.NewNamespace()
+	})
+)

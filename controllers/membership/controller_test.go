@@ -1,0 +1,288 @@
+package membership_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("A membership", func() {
+	var ada *v1alpha1.User
+	var acme, web *v1alpha1.Group
+	var site *v1alpha1.Project
+	BeforeEach(func() {
+		ada = forge.User("ada").Build()
+		acme = forge.Group("acme").In(namespace).Build()
+		web = forge.Group("web").Below(acme).Build()
+		site = forge.Project("site").In(web).Build()
+	})
+	// given makes all of them, without a repository: memberships have no need of one.
+	given := func() {
+		GinkgoHelper()
+		f.Create(ada, acme, web, site)
+		f.ExpectReady(ada, acme, web)
+		f.ExpectWaiting(site, v1alpha1.ReasonStorageUnavailable)
+	}
+
+	It("of a group becomes ready, belongs to the group, and shows the role", func() {
+		given()
+		m := forge.Membership(ada).In(web).As(v1alpha1.RoleMaintainer).Build()
+		f.Create(m)
+		f.ExpectReady(m)
+		Expect(m.Status.UserID).To(Equal(ada.Status.ID))
+		Expect(m.Status.TargetPath).To(Equal("acme/web"))
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleMaintainer))
+		Expect(m.OwnerReferences).To(ConsistOf(HaveField("UID", web.UID)))
+	})
+
+	It("of a project becomes ready, belongs to the project, and shows the role", func() {
+		given()
+		m := forge.Membership(ada).In(site).As(v1alpha1.RoleGuest).Build()
+		f.Create(m)
+		f.ExpectReady(m)
+		Expect(m.Status.TargetPath).To(Equal("acme/web/site"))
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleGuest))
+		Expect(m.OwnerReferences).To(ConsistOf(HaveField("UID", site.UID)))
+	})
+
+	DescribeTable("names its user and its target",
+		func(user func() v1alpha1.Reference, project func() v1alpha1.Reference) {
+			given()
+			m := forge.Membership(ada).In(site).Build()
+			m.Spec.UserRef, m.Spec.ProjectRef = user(), ptr.To(project())
+			f.Create(m)
+			f.ExpectReady(m)
+			Expect(m.Status.TargetPath).To(Equal("acme/web/site"))
+		},
+		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "ada"} },
+			func() v1alpha1.Reference { return v1alpha1.Reference{Name: "site"} }),
+		Entry("by username and path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "Ada"} },
+			func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/web/site"} }),
+		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: ada.Spec.ID} },
+			func() v1alpha1.Reference { return v1alpha1.Reference{ID: site.Spec.ID} }),
+	)
+
+	DescribeTable("shows the highest of the roles that reach down to it",
+		func(ofAcme, ofWeb, ofSite, effective v1alpha1.Role) {
+			given()
+			inAcme := forge.Membership(ada).In(acme).As(ofAcme).Build()
+			inWeb := forge.Membership(ada).In(web).As(ofWeb).Build()
+			inSite := forge.Membership(ada).In(site).As(ofSite).Build()
+			f.Create(inAcme, inWeb, inSite)
+			f.ExpectReady(inAcme, inWeb, inSite)
+			Expect(inAcme.Status.EffectiveRole).To(Equal(ofAcme), "nothing reaches up")
+			Expect(inSite.Status.EffectiveRole).To(Equal(effective))
+		},
+		Entry("its own", v1alpha1.RoleGuest, v1alpha1.RoleReporter, v1alpha1.RoleOwner, v1alpha1.RoleOwner),
+		Entry("that of the group", v1alpha1.RoleGuest, v1alpha1.RoleMaintainer, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer),
+		Entry("that of the root", v1alpha1.RoleOwner, v1alpha1.RoleGuest, v1alpha1.RoleReporter, v1alpha1.RoleOwner),
+	)
+
+	It("follows the memberships above it", func() {
+		f.Run()
+		f.Create(ada, acme, web, site)
+		inSite := forge.Membership(ada).In(site).As(v1alpha1.RoleGuest).Build()
+		f.Create(inSite)
+		f.ExpectReady(inSite)
+		inAcme := forge.Membership(ada).In(acme).As(v1alpha1.RoleMaintainer).Build()
+		f.Create(inAcme)
+		f.Eventually(inSite).Should(HaveField("Status.EffectiveRole", v1alpha1.RoleMaintainer))
+		f.Change(inAcme, func() { inAcme.Spec.Role = v1alpha1.RoleOwner })
+		f.Eventually(inSite).Should(HaveField("Status.EffectiveRole", v1alpha1.RoleOwner))
+		f.ExpectReady(inAcme)
+		f.ExpectRestartWritesNothing()
+		f.Delete(inAcme)
+		f.Eventually(inSite).Should(HaveField("Status.EffectiveRole", v1alpha1.RoleGuest))
+	})
+
+	It("follows one above it that expires", func() {
+		f.Run()
+		f.Create(ada, acme, web, site)
+		inSite := forge.Membership(ada).In(site).As(v1alpha1.RoleGuest).Build()
+		inAcme := forge.Membership(ada).In(acme).As(v1alpha1.RoleOwner).Expires(f.Clock.Now().Add(time.Second)).Build()
+		f.Create(inAcme, inSite)
+		f.ExpectReady(inAcme, inSite)
+		Expect(inSite.Status.EffectiveRole).To(Equal(v1alpha1.RoleOwner))
+		f.Clock.SetTime(f.Clock.Now().Add(time.Second))
+		f.ExpectStalled(inAcme, v1alpha1.ReasonExpired)
+		f.Eventually(inSite).Should(HaveField("Status.EffectiveRole", v1alpha1.RoleGuest))
+	})
+
+	It("waits for its user and its target, and again when they are gone", func() {
+		f.Run()
+		inSite := forge.Membership(ada).In(site).Build()
+		inSite.Spec.ProjectRef = &v1alpha1.Reference{Path: "acme/web/site"}
+		f.Create(inSite)
+		f.ExpectWaiting(inSite, v1alpha1.ReasonReferenceNotFound, "userRef: user ada: not found")
+		f.Create(ada)
+		f.ExpectWaiting(inSite, v1alpha1.ReasonReferenceNotFound, "projectRef: project acme/web/site: not found")
+		f.Create(site, web, acme)
+		f.ExpectReady(inSite)
+		f.Eventually(site).Should(HaveField("Status.FullPath", "acme/web/site"))
+		Expect(inSite.OwnerReferences).To(ConsistOf(HaveField("UID", site.UID)))
+
+		By("renaming a group above it")
+		f.Change(acme, func() { acme.Spec.Path = "example" })
+		f.ExpectWaiting(inSite, v1alpha1.ReasonReferenceNotFound, "acme/web/site")
+		Expect(inSite.Status.EffectiveRole).To(BeEmpty())
+		Expect(inSite.Status.TargetPath).To(BeEmpty())
+		f.Change(acme, func() { acme.Spec.Path = "acme" })
+		f.ExpectReady(inSite)
+
+		By("deleting the user")
+		f.Delete(ada)
+		f.ExpectWaiting(inSite, v1alpha1.ReasonReferenceNotFound, "userRef")
+		Expect(inSite.Status.UserID).To(BeZero())
+	})
+
+	It("does not reach into another namespace", func() {
+		given()
+		elsewhere := f.NewNamespace()
+		for name, ref := range map[string]*v1alpha1.Reference{
+			"by-name": {Name: "acme"}, "by-path": {Path: "acme"}, "by-id": {ID: acme.Spec.ID},
+		} {
+			m := forge.Membership(ada).In(acme).As(v1alpha1.RoleOwner).Named(name).Build()
+			m.Namespace, m.Spec.GroupRef = elsewhere, ref
+			f.Create(m)
+			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "groupRef")
+			Expect(m.OwnerReferences).To(BeEmpty())
+			m = forge.Membership(ada).In(site).As(v1alpha1.RoleOwner).Named(name + "-site").Build()
+			m.Namespace = elsewhere
+			if ref.ID != 0 {
+				ref = &v1alpha1.Reference{ID: site.Spec.ID}
+			}
+			m.Spec.ProjectRef = ref
+			f.Create(m)
+			f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef")
+		}
+	})
+
+	It("waits while its target does not hold its path", func() {
+		rival := forge.Group("acme").In(f.NewNamespace()).Build()
+		f.Create(acme, rival, ada)
+		older, younger := forge.ByAge(acme, rival)
+		m := forge.Membership(ada).In(younger).Build()
+		f.Create(m)
+		f.ExpectReady(older, ada)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists)
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotReady)
+	})
+
+	Context("that another one declares as well", func() {
+		It("gives way to the older one, however the two name the user and the target", func() {
+			given()
+			a := forge.Membership(ada).In(web).As(v1alpha1.RoleDeveloper).Build()
+			b := forge.Membership(ada).In(web).As(v1alpha1.RoleOwner).Named("other").Build()
+			b.Spec.UserRef, b.Spec.GroupRef = v1alpha1.Reference{ID: ada.Spec.ID}, &v1alpha1.Reference{Path: "acme/web"}
+			f.Create(a, b)
+			older, younger := forge.ByAge(a, b)
+			f.ExpectReady(older)
+			Expect(older.Status.EffectiveRole).To(Equal(older.Spec.Role), "the younger one gives nothing")
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists,
+				"the membership of ada in acme/web is held by the older Membership "+older.Name)
+			f.Delete(older)
+			f.ExpectReady(younger)
+		})
+
+		DescribeTable("takes over while the controllers run",
+			func(inProject bool) {
+				f.Run()
+				f.Create(ada, acme, web, site)
+				a := forge.Membership(ada).In(web).Named("one")
+				b := forge.Membership(ada).In(web).Named("other")
+				if inProject {
+					a, b = a.In(site).Named("one"), b.In(site).Named("other")
+				}
+				older, younger := a.Build(), b.Build()
+				f.Create(older, younger)
+				older, younger = forge.ByAge(older, younger)
+				f.ExpectReady(older)
+				f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, older.Name)
+				f.Delete(older)
+				f.ExpectReady(younger)
+				f.ExpectRestartWritesNothing()
+			},
+			Entry("in a group", false),
+			Entry("in a project", true),
+		)
+	})
+
+	It("ends when it expires, and begins again when that is put off", func() {
+		given()
+		m := forge.Membership(ada).In(web).Expires(f.Clock.Now().Add(time.Hour)).Build()
+		f.Create(m)
+		result, err := f.Reconcile(m)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(Equal(time.Hour))
+		f.ExpectReady(m)
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleDeveloper))
+
+		f.Clock.SetTime(m.Spec.ExpiresAt.Time)
+		f.ExpectStalled(m, v1alpha1.ReasonExpired, m.Spec.ExpiresAt.UTC().Format(time.RFC3339))
+		Expect(m.Status.EffectiveRole).To(BeEmpty())
+
+		f.Change(m, func() { m.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Minute))) })
+		f.ExpectReady(m)
+		Expect(m.Status.EffectiveRole).To(Equal(v1alpha1.RoleDeveloper))
+	})
+
+	It("goes with its group", func() {
+		f.Run()
+		m := forge.Membership(ada).In(acme).Build()
+		f.Create(ada, acme, m)
+		f.ExpectReady(m)
+		f.Delete(acme)
+		f.ExpectGone(m)
+	})
+
+	It("of a blocked user is ready: it is in force again when he is let in", func() {
+		f.Create(acme)
+		eve := forge.User("eve").Blocked().Build()
+		m := forge.Membership(eve).In(acme).Build()
+		f.Create(eve, m)
+		f.ExpectReady(eve, acme, m)
+	})
+})
+
+var _ = Describe("A membership is refused by the API server", func() {
+	var ada *v1alpha1.User
+	var acme *v1alpha1.Group
+	BeforeEach(func() {
+		ada, acme = forge.User("ada").Build(), forge.Group("acme").In(namespace).Build()
+	})
+
+	DescribeTable("when it is new",
+		func(change func(*v1alpha1.MembershipSpec), words ...string) {
+			m := forge.Membership(ada).In(acme).Build()
+			change(&m.Spec)
+			f.ExpectRefused(m, words...)
+		},
+		Entry("and names neither group nor project", func(s *v1alpha1.MembershipSpec) { s.GroupRef = nil },
+			"exactly one of the fields in [projectRef groupRef]"),
+		Entry("and names a group and a project", func(s *v1alpha1.MembershipSpec) { s.ProjectRef = s.GroupRef },
+			"exactly one of the fields in [projectRef groupRef]"),
+		Entry("and names no user", func(s *v1alpha1.MembershipSpec) { s.UserRef = v1alpha1.Reference{} }, "spec.userRef"),
+		Entry("and names a user twice", func(s *v1alpha1.MembershipSpec) { s.UserRef.Path = "ada" }, "spec.userRef"),
+		Entry("and has no role", func(s *v1alpha1.MembershipSpec) { s.Role = "" }, "spec.role"),
+		Entry("and has an unknown role", func(s *v1alpha1.MembershipSpec) { s.Role = "King" }, "spec.role"),
+	)
+
+	DescribeTable("when it changes",
+		func(change func(*v1alpha1.MembershipSpec), words ...string) {
+			m := forge.Membership(ada).In(acme).Build()
+			f.Create(m)
+			f.ExpectChangeRefused(m, func() { change(&m.Spec) }, words...)
+		},
+		Entry("its user", func(s *v1alpha1.MembershipSpec) { s.UserRef.Name = "eve" }, "userRef cannot change"),
+		Entry("its group", func(s *v1alpha1.MembershipSpec) { s.GroupRef.Name = "other" }, "groupRef cannot change"),
+		Entry("from a group to a project", func(s *v1alpha1.MembershipSpec) {
+			s.GroupRef, s.ProjectRef = nil, &v1alpha1.Reference{Name: "site"}
+		}, "projectRef cannot change", "groupRef cannot change"),
+	)
+})

@@ -1,0 +1,376 @@
+package project_test
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("A project", func() {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.Project(name).In(acme).Build() })
+
+	It("becomes ready with an empty repository", func() {
+		web := forge.Project("Website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(web.Spec.Visibility).To(Equal(v1alpha1.VisibilityPrivate))
+		Expect(web.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionPolicyDelete))
+		Expect(web.Spec.DefaultBranch).To(BeEmpty(), "what nobody has declared is not written there")
+		Expect(web.Spec.Storage).To(BeEmpty())
+		s := web.Status
+		Expect(s.FullPath).To(Equal("acme/Website"))
+		Expect(s.Visibility).To(Equal(v1alpha1.VisibilityPrivate))
+		Expect(s.Storage).To(Equal("shard"))
+		Expect(s.RepositoryPath).To(Equal(repository.Path(web)))
+		Expect(s.DefaultBranch).To(Equal("main"))
+		Expect(s.HeadCommit).To(BeEmpty())
+		Expect(s.RefsChecksum).To(HaveLen(64))
+		Expect(s.SizeBytes).To(BeNumerically(">", 0))
+		Expect(s.ReadOnly).To(BeFalse())
+		Expect(s.ProtectedDefaultBranch).To(Equal("main"))
+		Expect(f.Events()).To(BeEmpty())
+
+		r := repositoryOf(web)
+		Expect(r.Dir()).To(Equal(place(web, shard)))
+		Expect(r.Check()).To(Succeed())
+		Expect(r.Fsck(GinkgoT().Context(), true)).To(Succeed())
+		commit := push(web, "main")
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+	})
+
+	It("may have SHA-256 for its objects, and keeps what it has", func() {
+		web := forge.Project("website").In(acme).ObjectFormat(v1alpha1.ObjectFormatSHA256).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		Expect(commit).To(HaveLen(64))
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+		f.ExpectChangeRefused(web, func() { web.Spec.ObjectFormat = v1alpha1.ObjectFormatSHA1 }, "objectFormat cannot change")
+	})
+
+	It("shows that pushes are refused, while they are", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		for _, change := range []func(){
+			func() { web.Spec.ReadOnly = true },
+			func() { web.Spec.ReadOnly, web.Spec.Archived = false, true },
+		} {
+			f.Change(web, change)
+			f.ExpectReady(web)
+			Expect(web.Status.ReadOnly).To(BeTrue())
+		}
+		f.Change(web, func() { web.Spec.Archived = false })
+		f.ExpectReady(web)
+		Expect(web.Status.ReadOnly).To(BeFalse())
+	})
+
+	It("is left alone by a restart, and so is its repository", func() {
+		f.Run()
+		one, two := forge.Project("one").In(acme).Build(), forge.Project("two").In(acme).Build()
+		f.Create(one, two)
+		f.ExpectReady(one, two)
+		f.ExpectRestartWritesNothing()
+	})
+})
+
+var _ = Describe("The default branch of a project", func() {
+	It("is where HEAD is kept, whether the branch exists or not", func() {
+		web := forge.Project("website").In(acme).DefaultBranch("trunk").Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(web.Status.DefaultBranch).To(Equal("trunk"))
+		commit := push(web, "trunk", "next")
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+
+		f.Change(web, func() { web.Spec.DefaultBranch = "absent" })
+		f.ExpectReady(web)
+		Expect(web.Status.DefaultBranch).To(Equal("absent"))
+		Expect(web.Status.HeadCommit).To(BeEmpty())
+		f.Change(web, func() { web.Spec.DefaultBranch = "next" })
+		f.ExpectReady(web)
+		head, err := repositoryOf(web).Head(GinkgoT().Context())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(head.Branch).To(Equal("next"))
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+	})
+
+	It("is put back when somebody has moved HEAD in the repository", func() {
+		web := forge.Project("website").In(acme).DefaultBranch("main").Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(repositoryOf(web).SetHead(GinkgoT().Context(), "elsewhere")).To(Succeed())
+		f.ExpectReady(web)
+		Expect(web.Status.DefaultBranch).To(Equal("main"))
+	})
+
+	It("is what HEAD names, where none is declared", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(repositoryOf(web).SetHead(GinkgoT().Context(), "elsewhere")).To(Succeed())
+		f.ExpectReady(web)
+		Expect(web.Status.DefaultBranch).To(Equal("elsewhere"))
+	})
+
+	DescribeTable("is refused by the schema",
+		func(branch string) {
+			f.ExpectRefused(forge.Project("website").In(acme).DefaultBranch(branch).Build(), "spec.defaultBranch")
+		},
+		Entry("with a dash in front", "-main"),
+		Entry("with a wildcard", "main*"),
+		Entry("with a space", "ma in"),
+		Entry("with a control character", "ma\x01in"),
+		Entry("with a backslash", `ma\in`),
+		Entry("too long", strings.Repeat("a", 245)),
+	)
+
+	DescribeTable("is invalid where Git does not take it, and nothing is made",
+		func(branch string) {
+			web := forge.Project("website").In(acme).DefaultBranch(branch).Build()
+			f.Create(web)
+			f.ExpectStalled(web, v1alpha1.ReasonInvalid, "defaultBranch: ", "is not a valid ref name")
+			Expect(place(web, shard)).NotTo(BeADirectory())
+			f.Change(web, func() { web.Spec.DefaultBranch = "main" })
+			f.ExpectReady(web)
+		},
+		Entry("with two dots", "a..b"),
+		Entry("with .lock", "main.lock"),
+		Entry("with @{", "main@{1}"),
+		Entry("with a slash too many", "a//b"),
+		Entry("with a dot in front of a part", "a/.b"),
+	)
+})
+
+var _ = Describe("The full path of a project", func() {
+	It("follows renames of the project and of the groups above it, and the repository does not move", func() {
+		f.Run()
+		sub := forge.Group("sub").Below(acme).Build()
+		web := forge.Project("website").In(sub).Build()
+		f.Create(sub, web)
+		f.ExpectReady(web)
+		Expect(web.Status.FullPath).To(Equal("acme/sub/website"))
+		directory := repositoryOf(web).Dir()
+
+		f.Change(web, func() { web.Spec.Path = "site" })
+		f.Eventually(web).Should(HaveField("Status.FullPath", "acme/sub/site"))
+		f.Change(acme, func() { acme.Spec.Path = "example" })
+		f.Eventually(web).Should(HaveField("Status.FullPath", "example/sub/site"))
+		f.Change(web, func() { web.Spec.GroupRef.Name = "acme" })
+		f.Eventually(web).Should(HaveField("Status.FullPath", "example/site"))
+		f.ExpectReady(web)
+		Expect(repositoryOf(web).Dir()).To(Equal(directory))
+		Expect(repositoryOf(web).Check()).To(Succeed())
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("belongs to the oldest claim, and passes on when the holder is renamed", func() {
+		f.Run()
+		one := forge.Project("website").In(acme).Named("one").Build()
+		two := forge.Project("WEBSITE").InPath(namespace, "acme").Named("two").Build()
+		f.Create(one, two)
+		older, younger := forge.ByAge(one, two)
+		f.ExpectReady(older)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path acme/", "held by the older Project "+older.Name)
+		Expect(younger.Status.FullPath).To(BeEmpty())
+		Expect(younger.Status.Storage).To(BeEmpty())
+		f.Change(older, func() { older.Spec.Path = "other" })
+		f.ExpectReady(younger)
+		Expect(strings.ToLower(younger.Status.FullPath)).To(Equal("acme/website"))
+	})
+
+	It("is empty while the project has no place, and the repository stays", func() {
+		f.Run()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		f.Delete(acme)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "groupRef: group acme: not found")
+		Expect(web.Status.FullPath).To(BeEmpty())
+		Expect(web.Status.Visibility).To(BeEmpty())
+		Expect(repositoryOf(web).Check()).To(Succeed())
+		f.Create(forge.Group("acme").In(namespace).Build())
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+	})
+
+	DescribeTable("is not to be had in a group",
+		func(group func() *v1alpha1.Group, check func(web *v1alpha1.Project)) {
+			g := group()
+			f.Create(g)
+			web := forge.Project("website").In(g).Build()
+			f.Create(web)
+			check(web)
+			Expect(web.Status.Storage).To(BeEmpty())
+		},
+		Entry("that is its own parent", func() *v1alpha1.Group {
+			g := forge.Group("loop").In(namespace).Build()
+			g.Spec.ParentRef = &v1alpha1.Reference{Name: "loop"}
+			return g
+		}, func(web *v1alpha1.Project) { f.ExpectStalled(web, v1alpha1.ReasonReferenceCycle, "groupRef") }),
+		Entry("that another namespace does not admit", func() *v1alpha1.Group {
+			return forge.Group("sub").In(f.NewNamespace()).BelowPath("acme").Build()
+		}, func(web *v1alpha1.Project) {
+			f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotAllowed, "groupRef", "allowedNamespaces")
+		}),
+		Entry("that does not hold its own path", func() *v1alpha1.Group {
+			younger := forge.Group("acme").In(f.NewNamespace()).Build()
+			untilYounger(acme)
+			return younger
+		}, func(web *v1alpha1.Project) { f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "a group above") }),
+	)
+
+	It("is not to be had where the installation lets the namespace hold no such root group", func() {
+		f = forge.New(cluster, forge.Options{RootGroups: []catalog.RootGroupRule{{Namespace: "platform", Path: "*"}}})
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonNamespaceNotAllowed, "groupRef")
+	})
+})
+
+var _ = Describe("The visibility of a project", func() {
+	It("is the narrowest of its own and of the groups above it, however far up", func() {
+		f.Run()
+		sub := forge.Group("sub").Below(acme).Visibility(v1alpha1.VisibilityPublic).Build()
+		web := forge.Project("website").In(sub).Visibility(v1alpha1.VisibilityPublic).Build()
+		f.Create(sub, web)
+		f.ExpectReady(web)
+		Expect(web.Status.Visibility).To(Equal(v1alpha1.VisibilityPublic))
+
+		f.Change(sub, func() { sub.Spec.Visibility = v1alpha1.VisibilityInternal })
+		f.Eventually(web).Should(HaveField("Status.Visibility", v1alpha1.VisibilityInternal))
+		f.Change(acme, func() { acme.Spec.Visibility = v1alpha1.VisibilityPrivate })
+		f.Eventually(web).Should(HaveField("Status.Visibility", v1alpha1.VisibilityPrivate))
+		f.Change(acme, func() { acme.Spec.Visibility = v1alpha1.VisibilityPublic })
+		f.Eventually(web).Should(HaveField("Status.Visibility", v1alpha1.VisibilityInternal))
+		f.Change(web, func() { web.Spec.Visibility = v1alpha1.VisibilityPrivate })
+		f.Eventually(web).Should(HaveField("Status.Visibility", v1alpha1.VisibilityPrivate))
+		f.ExpectRestartWritesNothing()
+	})
+})
+
+var _ = Describe("A project that is deleted", func() {
+	var web *v1alpha1.Project
+	create := func(p *v1alpha1.Project) {
+		GinkgoHelper()
+		web = p
+		f.Create(web)
+		f.ExpectReady(web)
+		push(web, "main")
+	}
+
+	It("takes its repository with it, what a crash has left of it, and what belongs to it", func() {
+		f.Run()
+		create(forge.Project("website").In(acme).Build())
+		key := forge.DeployKey("ci").Of(web).Build()
+		f.Create(key)
+		f.ExpectReady(key)
+		directory := repositoryOf(web).Dir()
+		Expect(os.MkdirAll(directory+".new/123/git", 0o755)).To(Succeed())
+		Expect(os.MkdirAll(directory+".trash/456/git", 0o755)).To(Succeed())
+		f.Delete(web)
+		f.ExpectGone(web, key)
+		for _, path := range []string{directory, directory + ".new", directory + ".trash"} {
+			Expect(path).NotTo(BeADirectory())
+		}
+		Eventually(protections).Should(BeEmpty())
+	})
+
+	It("leaves its repository behind where that is declared, and finds it again by namespace and id", func() {
+		create(forge.Project("website").In(acme).Retained().ID(77).Build())
+		head := repositoryOf(web)
+		f.Delete(web)
+		_, err := f.ReconcileOnce(web)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(web)
+		Expect(head.Check()).To(Succeed())
+
+		again := forge.Project("restored").In(acme).ID(77).Build()
+		f.Create(again)
+		f.ExpectReady(again)
+		Expect(again.Status.HeadCommit).NotTo(BeEmpty())
+	})
+
+	It("waits for its storage, and says so, until that is back", func() {
+		f.Run()
+		create(forge.Project("website").In(acme).Build())
+		away := shard.Spec.Path + ".away"
+		Expect(os.Rename(shard.Spec.Path, away)).To(Succeed())
+		f.Delete(web)
+		f.Eventually(web).Should(HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", "Ready"), HaveField("Reason", v1alpha1.ReasonDeleting), HaveField("Message", ContainSubstring("storage shard is not mounted")),
+		))))
+		look(shard)
+		f.ExpectWaiting(shard, v1alpha1.ReasonStorageUnavailable)
+		Expect(os.Rename(away, shard.Spec.Path)).To(Succeed())
+		look(shard)
+		f.ExpectGone(web)
+		Expect(place(web, shard)).NotTo(BeADirectory())
+	})
+
+	It("does not wait for a storage that nobody declares any more", func() {
+		f.Run()
+		create(forge.Project("website").In(acme).Build())
+		f.Delete(shard)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: storage shard: not found")
+		f.Delete(web)
+		f.ExpectGone(web)
+		Expect(place(web, shard)).To(BeADirectory())
+	})
+
+	It("does not touch the repository of another one that it could not be", func() {
+		create(forge.Project("website").In(acme).ID(7).Build())
+		other := forge.Project("other").In(acme).ID(7).Build()
+		untilYounger(web)
+		f.Create(other)
+		f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists, "id 7")
+		f.Delete(other)
+		_, err := f.ReconcileOnce(other)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(other)
+		Expect(repositoryOf(web).Check()).To(Succeed())
+	})
+
+	It("goes with its namespace", func() {
+		f.Run()
+		create(forge.Project("website").In(acme).Build())
+		directory := repositoryOf(web).Dir()
+		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		f.ExpectGone(web)
+		Expect(directory).NotTo(BeADirectory())
+	})
+})
+
+// look makes the controller look at an object now, and not when its time has come.
+func look(o frame.Object) {
+	GinkgoHelper()
+	f.Change(o, func() {
+		if o.GetAnnotations() == nil {
+			o.SetAnnotations(map[string]string{})
+		}
+		o.GetAnnotations()["example.com/looked"] += "x"
+	})
+}
+
+// untilYounger waits until what is created next is younger than o: of the same second, which is the older one would be up
+// to chance.
+func untilYounger(o client.Object) {
+	GinkgoHelper()
+	Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">=", o.GetCreationTimestamp().Add(time.Second)))
+}

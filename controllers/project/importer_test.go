@@ -1,0 +1,143 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// line is an importer that runs, with a clock that stands still.
+type line struct {
+	*importer
+	clock *clocktesting.FakePassiveClock
+}
+
+func newLine(t *testing.T) line {
+	t.Helper()
+	clk := clocktesting.NewFakePassiveClock(time.Now())
+	l := line{newImporter(clk), clk}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+	})
+	return l
+}
+
+func (l line) pass(d time.Duration) { l.clock.SetTime(l.clock.Now().Add(d)) }
+
+func named(name string) *v1alpha1.Project {
+	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+}
+
+// blocking returns an import that tells when it begins, and ends with what is sent, or with its context.
+func blocking() (run importFunc, began chan func(git.Progress), end chan error) {
+	began, end = make(chan func(git.Progress), 1), make(chan error)
+	return func(ctx context.Context, progress func(git.Progress)) error {
+		began <- progress
+		select {
+		case err := <-end:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, began, end
+}
+
+func TestAnImportRunsOnceAndTellsHowFarItIs(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	run, began, end := blocking()
+	p := named("web")
+	g.Expect(l.begin(p, run)).To(Equal(state{}))
+	var progress func(git.Progress)
+	g.Eventually(began).Should(Receive(&progress))
+
+	progress(git.Progress{Phase: "Receiving objects", Percent: 12})
+	g.Expect(l.begin(p, run)).To(Equal(state{}), "what is written wakes the controller: it is not to write each percent")
+	l.pass(progressInterval)
+	g.Expect(l.begin(p, run)).To(Equal(state{phase: "Receiving objects: 12%"}))
+	progress(git.Progress{Phase: "Receiving objects", Percent: 13})
+	g.Expect(l.begin(p, run)).To(Equal(state{phase: "Receiving objects: 12%"}))
+	g.Expect(began).To(BeEmpty(), "it does not begin again")
+
+	end <- nil
+	g.Eventually(l.wake).Should(Receive(HaveField("Object.Name", "web")))
+	g.Expect(l.forget(p.UID)).To(BeTrue())
+	g.Expect(l.jobs).To(BeEmpty())
+}
+
+func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	p := named("web")
+	refused := errors.New("refused")
+	fail := func(context.Context, func(git.Progress)) error { return refused }
+	var delays []time.Duration
+	for range 8 {
+		g.Expect(l.begin(p, fail)).To(Equal(state{}))
+		g.Eventually(l.wake).Should(Receive())
+		s := l.begin(p, fail)
+		g.Expect(s.err).To(MatchError(refused))
+		delays = append(delays, s.retry)
+		g.Expect(l.begin(p, fail)).To(Equal(s), "it is not due")
+		l.pass(s.retry)
+	}
+	for i, want := range []time.Duration{10, 20, 40, 80, 160, 320, 600, 600} {
+		want *= time.Second
+		g.Expect(delays[i]).To(And(BeNumerically(">=", want), BeNumerically("<=", want*6/5)), "attempt %d", i+1)
+	}
+	g.Expect(l.forget(p.UID)).To(BeTrue())
+	g.Expect(l.jobs).To(BeEmpty())
+}
+
+func TestForgettingEndsAnImport(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	p := named("web")
+	run, began, _ := blocking()
+	g.Expect(l.forget(p.UID)).To(BeTrue(), "there is nothing to end")
+	l.begin(p, run)
+	g.Eventually(began).Should(Receive())
+	g.Expect(l.forget(p.UID)).To(BeFalse(), "it is still writing")
+	g.Eventually(l.wake).Should(Receive())
+	g.Expect(l.forget(p.UID)).To(BeTrue())
+}
+
+func TestFewImportsRunAtOnceAndTheOthersWait(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	began := make(chan string, 10)
+	begin := func(name string) {
+		l.begin(named(name), func(ctx context.Context, _ func(git.Progress)) error {
+			began <- name
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}
+	for i := range importers {
+		begin(fmt.Sprint(i))
+	}
+	for range importers {
+		g.Eventually(began).Should(Receive())
+	}
+	begin("late")
+	g.Consistently(began).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
+	g.Expect(l.forget("late")).To(BeTrue(), "one that waits is gone at once")
+	begin("later")
+	g.Expect(l.forget("0")).To(BeFalse())
+	g.Eventually(l.wake).Should(Receive(HaveField("Object.Name", "0")))
+	g.Eventually(began).Should(Receive(Equal("later")))
+}

@@ -1,0 +1,156 @@
+package project_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("The protection of a project's default branch", func() {
+	var web *v1alpha1.Project
+	BeforeEach(func() { web = forge.Project("website").In(acme).Build() })
+
+	// made is the one that the project has made.
+	made := func() *v1alpha1.ProtectedBranch {
+		GinkgoHelper()
+		b := &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naturalkey.Name("website", "main")}}
+		f.Refresh(b)
+		return b
+	}
+
+	It("is made with the project, which owns it", func() {
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		Expect(b.Labels).To(HaveKey(v1alpha1.LabelDefaultProtection))
+		Expect(metav1.IsControlledBy(b, web)).To(BeTrue())
+		Expect(b.Spec.ProjectRef).To(Equal(&v1alpha1.Reference{Name: "website"}))
+		Expect(b.Spec.Branch).To(Equal("main"))
+		maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}}
+		Expect([][]v1alpha1.AccessLevel{b.Spec.Push, b.Spec.Merge, b.Spec.Unprotect}).To(HaveEach(maintainers))
+		Expect(b.Spec.AllowForcePush).To(BeFalse())
+		f.ExpectReady(b)
+		Expect(b.Status.TargetPath).To(Equal("acme/website"))
+	})
+
+	It("is of the branch that the repository has, and only of the first one", func() {
+		web.Spec.DefaultBranch = "trunk"
+		f.Create(web)
+		f.ExpectReady(web)
+		f.Change(web, func() { web.Spec.DefaultBranch = "next" })
+		f.ExpectReady(web)
+		Expect(protections()).To(ConsistOf(HaveField("Spec.Branch", "trunk")))
+	})
+
+	It("can be changed, and stays so", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		f.Change(b, func() { b.Spec.Push = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessDeveloper)} })
+		look(web)
+		f.ExpectReady(web, b)
+		f.ExpectRestartWritesNothing()
+		Expect(made().Spec.Push).To(ConsistOf(HaveField("Role", v1alpha1.AccessDeveloper)))
+	})
+
+	It("is not made again when somebody has deleted it", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		f.Delete(b)
+		f.ExpectGone(b)
+		look(web)
+		f.ExpectReady(web)
+		f.ExpectRestartWritesNothing()
+		Expect(protections()).To(BeEmpty())
+	})
+
+	It("is not made where somebody has declared one", func() {
+		declared := forge.ProtectedBranch("main").Of(web).Push(forge.Role(v1alpha1.AccessNoOne)).Build()
+		f.Create(declared, web)
+		f.ExpectReady(web)
+		Expect(protections()).To(ConsistOf(HaveField("Name", declared.Name)))
+		Expect(web.Status.ProtectedDefaultBranch).To(Equal("main"))
+		f.Delete(declared)
+		f.ExpectReady(web)
+		Expect(protections()).To(BeEmpty(), "what somebody declares, somebody takes away")
+	})
+
+	It("is made although a group above protects a branch of the same name", func() {
+		above := forge.ProtectedBranch("main").Of(acme).Build()
+		f.Create(above, web)
+		f.ExpectReady(web)
+		Expect(protections()).To(HaveLen(2))
+	})
+
+	DescribeTable("leaves its place to one that somebody declares",
+		func(ref func() v1alpha1.Reference) {
+			f.Run()
+			f.Create(web)
+			f.ExpectReady(web)
+			b := made()
+			f.ExpectReady(b)
+			declared := forge.ProtectedBranch("main").Of(web).Named("declared").Build()
+			*declared.Spec.ProjectRef = ref()
+			f.Create(declared)
+			f.ExpectReady(declared)
+			f.ExpectGone(b)
+			f.ExpectRestartWritesNothing()
+			Expect(protections()).To(ConsistOf(HaveField("Name", "declared")))
+		},
+		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
+		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/website"} }),
+		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: web.Spec.ID} }),
+	)
+
+	It("can be declared under its own object name, as a replace does, and is left alone then", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		f.ExpectReady(b)
+		declared := forge.ProtectedBranch("main").Of(web).Named(b.Name).Push(forge.Role(v1alpha1.AccessNoOne)).Build()
+		f.Replace(declared)
+		f.ExpectReady(declared)
+		Expect(declared.UID).To(Equal(b.UID))
+		Expect(declared.Labels).To(BeEmpty())
+		look(web)
+		f.ExpectReady(web)
+		Expect(made().Spec.Push).To(ConsistOf(HaveField("Role", v1alpha1.AccessNoOne)))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("is left to the garbage collector when the project goes", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		f.Delete(web)
+		f.ExpectGone(web, b)
+	})
+
+	It("does not take away one that only looks like it", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		b := made()
+		f.Delete(b)
+		f.ExpectGone(b)
+		// The same object name and label, but not made by the project.
+		alike := forge.ProtectedBranch("main").Of(web).Named(b.Name).Build()
+		alike.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
+		declared := forge.ProtectedBranch("main").Of(web).Named("declared").Build()
+		f.Create(alike, declared)
+		f.ExpectReady(declared)
+		f.ExpectStalled(alike, v1alpha1.ReasonAlreadyExists, "declared")
+		look(web)
+		f.ExpectReady(web)
+		f.Refresh(alike)
+	})
+})

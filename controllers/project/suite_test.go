@@ -1,0 +1,74 @@
+package project_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var (
+	cluster *forge.Cluster
+	f       *forge.Forge
+	// shard is where repositories are.
+	shard *v1alpha1.RepositoryStorage
+	// acme is a team's group, and namespace the team's.
+	acme      *v1alpha1.Group
+	namespace string
+)
+
+func TestProject(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Project")
+}
+
+var (
+	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
+	_ = BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{AllowFileImport: true})
+		shard = f.NewStorage("shard")
+		namespace = f.NewNamespace()
+		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()
+		f.Create(acme)
+		f.ExpectReady(acme)
+	})
+)
+
+// repositoryOf is the repository of a project that has a storage and an id.
+func repositoryOf(p *v1alpha1.Project) *git.Repository {
+	GinkgoHelper()
+	r, err := f.Repositories.Of(GinkgoT().Context(), p)
+	Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+// place is where the repository of a project is, or will be, on a shard.
+func place(p *v1alpha1.Project, on *v1alpha1.RepositoryStorage) string {
+	return filepath.Join(on.Spec.Path, repository.Path(p))
+}
+
+// push commits a file and pushes it into the repository of a project, past every protection, and returns the commit.
+func push(p *v1alpha1.Project, branches ...string) string {
+	GinkgoHelper()
+	c := gittest.New(GinkgoTB(), string(p.Spec.ObjectFormat))
+	commit := c.Commit(GinkgoTB(), "README", "hello")
+	for _, b := range branches {
+		c.Git(GinkgoTB(), "push", "--quiet", repositoryOf(p).Dir(), "HEAD:refs/heads/"+b)
+	}
+	return commit
+}
+
+// protections are all that there are.
+func protections() []v1alpha1.ProtectedBranch {
+	GinkgoHelper()
+	var list v1alpha1.ProtectedBranchList
+	Expect(f.Live().List(GinkgoT().Context(), &list)).To(Succeed())
+	return list.Items
+}

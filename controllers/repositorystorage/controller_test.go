@@ -1,0 +1,118 @@
+package repositorystorage_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("A repository storage", func() {
+	It("becomes ready on a directory that can be written to, and shows how full it is", func() {
+		s := forge.RepositoryStorage("ssd").At(f.NewDirectory("ssd")).Build()
+		f.Create(s)
+		result, err := f.Reconcile(s)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(BeNumerically("~", 30*time.Second, 4*time.Second), "nothing tells of a volume that is full or gone")
+		f.ExpectReady(s)
+		Expect(s.Spec.Weight).To(HaveValue(BeEquivalentTo(100)))
+		Expect(s.Status.CapacityBytes).To(BeNumerically(">", 0))
+		Expect(s.Status.AvailableBytes).To(BeNumerically("<=", s.Status.CapacityBytes))
+		Expect(s.Status.AvailableBytes % (s.Status.CapacityBytes / 100)).To(BeZero())
+		Expect(s.Status.Repositories).To(BeZero())
+		Expect(os.ReadDir(s.Spec.Path)).To(BeEmpty(), "nothing is left of the attempt to write")
+	})
+
+	It("is ready with the weight 0, and takes no new projects", func() {
+		s := forge.RepositoryStorage("full").At(f.NewDirectory("full")).Weight(0).Build()
+		f.Create(s)
+		f.ExpectReady(s)
+		acme := forge.Group("acme").In(f.NewNamespace()).Build()
+		web := forge.Project("web").In(acme).Build()
+		f.Create(acme, web)
+		f.ExpectReady(acme)
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "no RepositoryStorage")
+	})
+
+	It("waits for its volume, and is ready when that is mounted", func() {
+		path := f.NewDirectory("volume")
+		Expect(os.Remove(path)).To(Succeed())
+		s := forge.RepositoryStorage("late").At(path).Build()
+		f.Create(s)
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, path, "is the volume mounted?")
+		Expect(os.WriteFile(path, nil, 0o600)).To(Succeed())
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, "not a directory")
+		result, _ := f.Reconcile(s)
+		Expect(result.RequeueAfter).To(Equal(30*time.Second), "nothing tells that a volume is mounted")
+		Expect(os.Remove(path)).To(Succeed())
+		Expect(os.Mkdir(path, 0o755)).To(Succeed())
+		f.ExpectReady(s)
+		Expect(os.Remove(path)).To(Succeed())
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable)
+		Expect(f.Events()).To(ConsistOf(
+			HavePrefix("Warning StorageUnavailable late"), HavePrefix("Normal Ready late"), HavePrefix("Warning StorageUnavailable late")))
+	})
+
+	It("waits while its volume cannot be written to, and is ready when it can", func() {
+		path := f.NewDirectory("volume")
+		Expect(os.Remove(path)).To(Succeed())
+		// Nobody can make a file there, not even root.
+		Expect(os.Symlink("/proc", path)).To(Succeed())
+		s := forge.RepositoryStorage("stuck").At(path).Build()
+		f.Create(s)
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, path+" cannot be written to: ")
+		Expect(os.Remove(path)).To(Succeed())
+		Expect(os.Mkdir(path, 0o755)).To(Succeed())
+		f.ExpectReady(s)
+	})
+
+	It("counts the repositories on it, while projects come and go", func() {
+		s := f.NewStorage("ssd")
+		f.Run()
+		acme := forge.Group("acme").In(f.NewNamespace()).Build()
+		web, api := forge.Project("web").In(acme).Build(), forge.Project("api").In(acme).Build()
+		f.Create(acme, web, api)
+		f.ExpectReady(web, api)
+		f.Eventually(s).Should(HaveField("Status.Repositories", BeEquivalentTo(2)))
+		f.Delete(web)
+		f.Eventually(s).Should(HaveField("Status.Repositories", BeEquivalentTo(1)))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("goes at once when deleted, and leaves what is on the volume", func() {
+		s := f.NewStorage("ssd")
+		Expect(os.WriteFile(filepath.Join(s.Spec.Path, "kept"), nil, 0o600)).To(Succeed())
+		f.Delete(s)
+		f.ExpectGone(s)
+		Expect(filepath.Join(s.Spec.Path, "kept")).To(BeARegularFile())
+	})
+
+	DescribeTable("is refused by the API server",
+		func(change func(*v1alpha1.RepositoryStorageSpec), words ...string) {
+			s := forge.RepositoryStorage("ssd").At("/srv/git").Build()
+			change(&s.Spec)
+			f.ExpectRefused(s, words...)
+		},
+		Entry("without a path", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "" }, "spec.path"),
+		Entry("with a relative path", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "srv/git" }, "spec.path"),
+		Entry("with the root directory", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "/" }, "spec.path"),
+		Entry("with a trailing slash", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "/srv/git/" }, "spec.path"),
+		Entry("with .. in the path", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "/srv/../etc" }, "no . or .. in it"),
+		Entry("with . in the path", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "/srv/./git" }, "no . or .. in it"),
+		Entry("with a path that is too long", func(s *v1alpha1.RepositoryStorageSpec) { s.Path = "/" + strings.Repeat("a", 1024) }, "spec.path"),
+		Entry("with a negative weight", func(s *v1alpha1.RepositoryStorageSpec) { s.Weight = ptr.To(int32(-1)) }, "spec.weight"),
+		Entry("with a weight above 100", func(s *v1alpha1.RepositoryStorageSpec) { s.Weight = ptr.To(int32(101)) }, "spec.weight"),
+	)
+
+	It("keeps its path", func() {
+		s := f.NewStorage("ssd")
+		f.ExpectChangeRefused(s, func() { s.Spec.Path = "/srv/elsewhere" }, "path cannot change")
+	})
+})

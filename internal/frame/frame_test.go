@@ -1,0 +1,288 @@
+package frame_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+const finalizer = "forgeplane.dev/test"
+
+// world is an API server in memory, with one user in it.
+type world struct {
+	*WithT
+	client client.Client
+	events *events
+	writes int
+	// refuse answers every write, if it is set.
+	refuse error
+	user   *v1alpha1.User
+}
+
+func newWorld(t *testing.T, change ...func(*v1alpha1.User)) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	w := &world{WithT: NewWithT(t), events: &events{}}
+	w.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	w.user = &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada", UID: "1", Generation: 3}}
+	for _, c := range change {
+		c(w.user)
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.user).WithStatusSubresource(w.user).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if w.writes++; w.refuse != nil {
+					return w.refuse
+				}
+				return c.Patch(ctx, obj, patch, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if w.writes++; w.refuse != nil {
+					return w.refuse
+				}
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		}).Build()
+	w.read()
+	return w
+}
+
+func (w *world) read() {
+	key := client.ObjectKeyFromObject(w.user)
+	w.user = &v1alpha1.User{}
+	w.Expect(w.client.Get(context.Background(), key, w.user)).To(Succeed())
+}
+
+// run reconciles the user as a controller would, which reads him first.
+func (w *world) run(f *frame.Frame[*v1alpha1.User], steps ...frame.Step[*v1alpha1.User]) (reconcile.Result, error) {
+	w.read()
+	return f.Run(context.Background(), w.user, steps...)
+}
+
+func (w *world) condition(conditionType string) *metav1.Condition {
+	w.read()
+	return meta.FindStatusCondition(w.user.Status.Conditions, conditionType)
+}
+
+// events keeps what is told.
+type events struct{ all []string }
+
+func (e *events) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	e.all = append(e.all, fmt.Sprintf("%s %s %s %s", eventType, reason, regarding.(client.Object).GetName(), fmt.Sprintf(note, args...)))
+}
+
+type step = frame.Step[*v1alpha1.User]
+
+// ends is a step that ends with err.
+func ends(err error) step { return func(context.Context, *v1alpha1.User) error { return err } }
+
+func conflict() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "users"}, "ada", errors.New("changed meanwhile"))
+}
+
+func TestHowStepsEnd(t *testing.T) {
+	plain := errors.New("the disc is full: https://ada:secret@example.org")
+	tests := map[string]struct {
+		steps   []step
+		ready   metav1.ConditionStatus
+		beside  string
+		reason  string
+		message string
+		after   time.Duration
+		fails   bool
+	}{
+		"well":                 {steps: []step{ends(nil)}, ready: metav1.ConditionTrue, reason: "Ready"},
+		"well, without steps":  {ready: metav1.ConditionTrue, reason: "Ready"},
+		"well, to look again":  {steps: []step{ends(frame.Again(time.Hour))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Hour},
+		"to look again soon":   {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Again(time.Minute))}, ready: metav1.ConditionTrue, reason: "Ready", after: time.Minute},
+		"again, and then fail": {steps: []step{ends(frame.Again(time.Hour)), ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
+		"stalled":              {steps: []step{ends(frame.Stalled("Taken", "by %s", "bob"))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "by bob"},
+		"waiting":              {steps: []step{ends(frame.Waiting("Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who"},
+		"waiting for a time":   {steps: []step{ends(frame.WaitingFor(time.Minute, "Absent", "who"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Absent", message: "who", after: time.Minute},
+		"failed":               {steps: []step{ends(frame.Failed("Full", "why"))}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Full", message: "why", fails: true},
+		"any other error":      {steps: []step{ends(plain)}, ready: metav1.ConditionFalse, beside: "Reconciling", reason: "Failed", message: "the disc is full: https://example.org", fails: true},
+		"a wrapped outcome":    {steps: []step{ends(fmt.Errorf("more: %w", frame.Stalled("Taken", "by bob")))}, ready: metav1.ConditionFalse, beside: "Stalled", reason: "Taken", message: "more: by bob"},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t)
+			f := frame.New[*v1alpha1.User](w.client, w.events)
+			result, err := w.run(f, tt.steps...)
+			w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
+			w.Expect(result.RequeueAfter).To(Equal(tt.after))
+
+			w.Expect(*w.condition("Ready")).To(And(
+				HaveField("Status", tt.ready), HaveField("Reason", tt.reason), HaveField("Message", tt.message), HaveField("ObservedGeneration", w.user.Generation)))
+			w.Expect(w.user.Status.ObservedGeneration).To(Equal(w.user.Generation))
+			for _, other := range []string{"Reconciling", "Stalled"} {
+				if other != tt.beside {
+					w.Expect(w.condition(other)).To(BeNil())
+					continue
+				}
+				w.Expect(*w.condition(other)).To(And(
+					HaveField("Status", metav1.ConditionTrue), HaveField("Reason", tt.reason), HaveField("Message", tt.message)))
+			}
+
+			w.writes = 0
+			_, _ = w.run(f, tt.steps...)
+			w.Expect(w.writes).To(BeZero(), "writes of a second run")
+		})
+	}
+}
+
+func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {
+	deleted := func(u *v1alpha1.User) {
+		u.Finalizers = []string{finalizer}
+		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	}
+	clash := ends(fmt.Errorf("writing Secret ada: %w", conflict()))
+	for title, change := range map[string]func(*v1alpha1.User){"in a step": func(*v1alpha1.User) {}, "in the finalizer": deleted} {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, change)
+			f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, clash))
+			_, _ = w.run(f, ends(nil))
+			w.writes = 0
+			result, err := w.run(f, clash)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(result.RequeueAfter).To(Equal(time.Second))
+			w.Expect(w.writes).To(BeZero())
+			w.Expect(w.events.all).To(BeEmpty())
+		})
+	}
+}
+
+func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
+	w := newWorld(t)
+	var called []string
+	mark := func(name string, err error) step {
+		return func(context.Context, *v1alpha1.User) error { called = append(called, name); return err }
+	}
+	f := frame.New[*v1alpha1.User](w.client, w.events)
+	_, err := w.run(f, mark("a", nil), mark("b", frame.Again(time.Second)), mark("c", frame.Waiting("Absent", "who")), mark("d", nil))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(called).To(Equal([]string{"a", "b", "c"}))
+}
+
+func TestEventsAreOfTroubleOnly(t *testing.T) {
+	w := newWorld(t)
+	f := frame.New[*v1alpha1.User](w.client, w.events)
+	trouble, other := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
+	told := func(steps ...step) []string {
+		w.events.all = nil
+		_, err := w.run(f, steps...)
+		w.Expect(err).NotTo(HaveOccurred())
+		return w.events.all
+	}
+	w.Expect(told()).To(BeEmpty(), "when it became ready at once")
+	w.Expect(told(trouble)).To(Equal([]string{"Warning Taken ada by bob"}))
+	w.Expect(told(trouble)).To(BeEmpty(), "when the trouble went on")
+	w.Expect(told(ends(frame.Stalled("Taken", "by eve")))).To(BeEmpty(), "when only the words changed")
+	w.Expect(told(other)).To(Equal([]string{"Warning Absent ada who"}))
+	w.Expect(told()).To(Equal([]string{"Normal Ready ada in force"}))
+	w.Expect(told()).To(BeEmpty(), "when it stayed ready")
+}
+
+func TestOneEndOfTheStepsReplacesTheOther(t *testing.T) {
+	w := newWorld(t)
+	f := frame.New[*v1alpha1.User](w.client, w.events)
+	stalled, waiting := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
+	for _, after := range []struct {
+		step step
+		want []string
+	}{
+		{stalled, []string{"Ready", "Stalled"}}, {waiting, []string{"Ready", "Reconciling"}}, {stalled, []string{"Ready", "Stalled"}},
+		{ends(nil), []string{"Ready"}}, {waiting, []string{"Ready", "Reconciling"}}, {ends(nil), []string{"Ready"}},
+	} {
+		_, err := w.run(f, after.step)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.read()
+		var is []string
+		for _, c := range w.user.Status.Conditions {
+			is = append(is, c.Type)
+		}
+		w.Expect(is).To(ConsistOf(after.want))
+	}
+}
+
+func TestAConditionKeepsTheTimeOfItsChange(t *testing.T) {
+	long := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	w := newWorld(t, func(u *v1alpha1.User) {
+		u.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Absent", LastTransitionTime: long}}
+	})
+	f := frame.New[*v1alpha1.User](w.client, w.events)
+	_, err := w.run(f, ends(frame.Waiting("Other", "why")))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.condition("Ready").LastTransitionTime.Time).To(BeTemporally("==", long.Time))
+	_, err = w.run(f)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.condition("Ready").LastTransitionTime.Time).To(BeTemporally(">", long.Time))
+}
+
+func TestAnswersOfTheAPIServer(t *testing.T) {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "users"}, "ada")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, "ada", errors.New("no"))
+	tests := map[string]struct {
+		answer error
+		fails  bool
+	}{
+		"a conflict is quiet: the newer object is on its way":          {conflict(), false},
+		"an object that is gone needs nothing":                         {notFound, false},
+		"any other refusal is tried again":                             {forbidden, true},
+		"so is a connection that breaks":                               {errors.New("connection refused"), true},
+		"a conflict is one in whatever it is wrapped":                  {fmt.Errorf("patching: %w", conflict()), false},
+		"the object may be gone in whatever that answer is wrapped in": {fmt.Errorf("patching: %w", notFound), false},
+	}
+	for title, tt := range tests {
+		for writing, options := range map[string][]frame.Option[*v1alpha1.User]{
+			"the status":    nil,
+			"the finalizer": {frame.WithFinalizer(finalizer, ends(nil))},
+		} {
+			t.Run(title+"/"+writing, func(t *testing.T) {
+				w := newWorld(t)
+				w.refuse = tt.answer
+				result, err := w.run(frame.New(w.client, w.events, options...))
+				w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
+				w.Expect(result).To(Equal(reconcile.Result{}))
+				w.Expect(w.events.all).To(BeEmpty(), "what was not written is not told")
+			})
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	condition := func(status metav1.ConditionStatus) v1alpha1.CommonStatus {
+		return v1alpha1.CommonStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: status}}}
+	}
+	user := func(status v1alpha1.CommonStatus, deleted *metav1.Time) client.Object {
+		return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: deleted}, Status: v1alpha1.UserStatus{CommonStatus: status}}
+	}
+	tests := map[string]struct {
+		obj  client.Object
+		want bool
+	}{
+		"ready":            {user(condition(metav1.ConditionTrue), nil), true},
+		"not ready":        {user(condition(metav1.ConditionFalse), nil), false},
+		"never reconciled": {user(v1alpha1.CommonStatus{}, nil), false},
+		"on its way out":   {user(condition(metav1.ConditionTrue), &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}), false},
+		"of another kind":  {&metav1.PartialObjectMetadata{}, false},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) { NewWithT(t).Expect(frame.Ready(tt.obj)).To(Equal(tt.want)) })
+	}
+}

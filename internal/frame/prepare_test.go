@@ -1,0 +1,204 @@
+package frame_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+func TestFinalizer(t *testing.T) {
+	deleted := func(u *v1alpha1.User) {
+		u.Finalizers = []string{finalizer, "example.org/other"}
+		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	}
+	never := func(t *testing.T) step {
+		t.Helper()
+		return func(context.Context, *v1alpha1.User) error { t.Error("this step is not to be called"); return nil }
+	}
+
+	t.Run("is there before a step runs", func(t *testing.T) {
+		w := newWorld(t)
+		f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, never(t)))
+		_, err := w.run(f, func(ctx context.Context, u *v1alpha1.User) error {
+			var stored v1alpha1.User
+			w.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(u), &stored)).To(Succeed())
+			w.Expect(stored.Finalizers).To(Equal([]string{finalizer}))
+			return nil
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.condition("Ready").Status).To(Equal(metav1.ConditionTrue))
+	})
+
+	t.Run("goes when its step succeeds, and leaves those of others", func(t *testing.T) {
+		w := newWorld(t, deleted)
+		result, err := w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(nil))), never(t))
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result).To(Equal(reconcile.Result{}))
+		w.read()
+		w.Expect(w.user.Finalizers).To(Equal([]string{"example.org/other"}))
+
+		w.writes = 0
+		_, err = w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, never(t))), never(t))
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.writes).To(BeZero())
+	})
+
+	t.Run("goes with a lock, so that a stale cache takes away none that was added since", func(t *testing.T) {
+		w := newWorld(t, deleted)
+		stale := w.user.DeepCopy()
+		fresh := w.user.DeepCopy()
+		fresh.Labels = map[string]string{"changed": "meanwhile"}
+		w.Expect(w.client.Update(t.Context(), fresh)).To(Succeed())
+		_, err := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(nil))).Run(t.Context(), stale)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.read()
+		w.Expect(w.user.Finalizers).To(ContainElement(finalizer))
+	})
+
+	for title, tt := range map[string]struct {
+		err     error
+		message string
+		after   time.Duration
+		fails   bool
+	}{
+		"that waits":        {frame.Waiting("Absent", "for the volume"), "deleting: for the volume", 0, false},
+		"that waits a time": {frame.WaitingFor(time.Minute, "Absent", "for the volume"), "deleting: for the volume", time.Minute, false},
+		"that fails":        {errors.New("the disc is full"), "deleting: the disc is full", 0, true},
+	} {
+		t.Run(title+" says in a condition for what", func(t *testing.T) {
+			w := newWorld(t, deleted)
+			f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(tt.err)))
+			result, err := w.run(f, never(t))
+			w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
+			w.Expect(result.RequeueAfter).To(Equal(tt.after))
+			for _, c := range []string{"Ready", "Reconciling"} {
+				w.Expect(*w.condition(c)).To(And(HaveField("Reason", v1alpha1.ReasonDeleting), HaveField("Message", tt.message)))
+			}
+			w.Expect(w.user.Finalizers).To(ContainElement(finalizer))
+			w.writes = 0
+			_, _ = w.run(f)
+			w.Expect(w.writes).To(BeZero(), "writes of a second run")
+		})
+	}
+}
+
+func TestWithoutAFinalizerADeletedObjectIsLeftAlone(t *testing.T) {
+	w := newWorld(t, func(u *v1alpha1.User) {
+		u.Finalizers = []string{"example.org/other"}
+		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	})
+	_, err := w.run(frame.New[*v1alpha1.User](w.client, w.events), ends(errors.New("not to be called")))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.writes).To(BeZero())
+}
+
+// counter allocates what it is told.
+type counter struct {
+	next   int64
+	holder client.Object
+	err    error
+}
+
+func (c *counter) Allocate(context.Context, frame.Identified) (int64, error) { return c.next, c.err }
+
+func (c *counter) Holder(context.Context, frame.Identified, int64) (client.Object, error) {
+	return c.holder, c.err
+}
+
+func TestIDs(t *testing.T) {
+	older := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}
+	inNamespace := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "acme", Namespace: "team"}}
+	tests := map[string]struct {
+		spec, status         int64
+		ids                  counter
+		wantSpec, wantStatus int64
+		reason, message      string
+	}{
+		"a missing one is allocated":   {0, 0, counter{next: 7}, 7, 7, "Ready", ""},
+		"a dropped one is put back":    {0, 5, counter{next: 7}, 5, 5, "Ready", ""},
+		"a pinned one is taken":        {9, 0, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in force stays":           {9, 9, counter{next: 7}, 9, 9, "Ready", ""},
+		"one in use is told":           {9, 0, counter{holder: older}, 9, 0, "AlreadyExists", "id 9 is held by the older bob; omit spec.id to get a free one"},
+		"the holder has its namespace": {9, 0, counter{holder: inNamespace}, 9, 0, "AlreadyExists", "id 9 is held by the older team/acme; omit spec.id to get a free one"},
+		"a namespace that is missing is told": {0, 0, counter{err: fmt.Errorf("creating the counters: %w",
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "platform"))}, 0, 0, "Failed", `allocating an id: creating the counters: namespaces "platform" not found`},
+		"a failed allocation is told":   {0, 0, counter{err: errors.New("all are used")}, 0, 0, "Failed", "allocating an id: all are used"},
+		"a failed confirmation is told": {9, 0, counter{err: errors.New("no")}, 9, 0, "Failed", "looking up who holds id 9: no"},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, func(u *v1alpha1.User) { u.Spec.ID, u.Status.ID = tt.spec, tt.status })
+			stepped := false
+			f := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](&tt.ids))
+			_, err := w.run(f, func(context.Context, *v1alpha1.User) error { stepped = true; return nil })
+			w.Expect(err != nil).To(Equal(tt.ids.err != nil), "err is %v", err)
+			w.Expect(*w.condition("Ready")).To(And(HaveField("Reason", tt.reason), HaveField("Message", tt.message)))
+			w.Expect(w.user.Spec.ID).To(Equal(tt.wantSpec))
+			w.Expect(w.user.Status.ID).To(Equal(tt.wantStatus))
+			w.Expect(stepped).To(Equal(tt.reason == "Ready"), "no step runs for an object without an id of its own")
+
+			w.writes = 0
+			_, _ = w.run(f)
+			w.Expect(w.writes).To(BeZero(), "writes of a second run")
+		})
+	}
+}
+
+func TestAnAllocationFromAStaleCacheIsNotWritten(t *testing.T) {
+	w := newWorld(t)
+	stale, fresh := w.user.DeepCopy(), w.user.DeepCopy()
+	fresh.Spec.ID = 1
+	w.Expect(w.client.Update(t.Context(), fresh)).To(Succeed())
+	_, err := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](&counter{next: 2})).Run(t.Context(), stale)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.read()
+	w.Expect(w.user.Spec.ID).To(BeEquivalentTo(1))
+}
+
+func TestOwner(t *testing.T) {
+	owner := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob", UID: "2"}}
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "3"}
+	with := func(o client.Object, err error) frame.Option[*v1alpha1.User] {
+		return frame.WithOwner(func(context.Context, *v1alpha1.User) (client.Object, error) { return o, err })
+	}
+	tests := map[string]struct {
+		option frame.Option[*v1alpha1.User]
+		owners []metav1.OwnerReference
+		want   []string
+	}{
+		"is added":                          {with(owner, nil), nil, []string{"2"}},
+		"is added to others":                {with(owner, nil), []metav1.OwnerReference{other}, []string{"3", "2"}},
+		"is left to a step where not found": {with(nil, errors.New("not found")), nil, nil},
+		"may be none":                       {with(nil, nil), nil, nil},
+	}
+	for title, tt := range tests {
+		t.Run(title, func(t *testing.T) {
+			w := newWorld(t, func(u *v1alpha1.User) { u.OwnerReferences = tt.owners })
+			f := frame.New(w.client, w.events, tt.option)
+			_, err := w.run(f)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(w.condition("Ready").Status).To(Equal(metav1.ConditionTrue))
+			var owners []string
+			for _, o := range w.user.OwnerReferences {
+				owners = append(owners, string(o.UID))
+			}
+			w.Expect(owners).To(Equal(tt.want))
+			w.writes = 0
+			_, err = w.run(f)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(w.writes).To(BeZero(), "writes of a second run")
+		})
+	}
+}

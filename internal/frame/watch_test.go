@@ -1,0 +1,47 @@
+package frame
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+func TestAtTheStartWhatNobodyHasSeenComesFirst(t *testing.T) {
+	g := NewWithT(t)
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	for _, one := range []struct {
+		name                 string
+		generation, observed int64
+	}{{"old-1", 1, 1}, {"old-2", 3, 3}, {"new", 1, -1}, {"old-3", 2, 2}, {"changed", 3, 2}} {
+		group := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: one.name, Generation: one.generation}}
+		group.Status.ObservedGeneration = one.observed
+		e := event.CreateEvent{Object: group, IsInInitialList: true}
+		(&handler.EnqueueRequestForObject{}).Create(t.Context(), e, queue)
+		if unseen.Create(e) {
+			first.Create(t.Context(), e, queue)
+		}
+	}
+	var order []string
+	for range 5 {
+		request, _ := queue.Get()
+		order = append(order, request.Name)
+		queue.Done(request)
+	}
+	g.Expect(order[:2]).To(ConsistOf("new", "changed"))
+	g.Expect(order[2:]).To(ConsistOf("old-1", "old-2", "old-3"))
+	g.Expect(queue.Len()).To(BeZero(), "each is there once")
+}
+
+func TestAfterTheStartNothingIsEnqueuedTwice(t *testing.T) {
+	g := NewWithT(t)
+	group := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}}
+	g.Expect(unseen.Create(event.CreateEvent{Object: group})).To(BeFalse())
+}

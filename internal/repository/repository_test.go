@@ -1,0 +1,156 @@
+package repository_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// shop is a project on a shard of its own, and the client of somebody who works on it.
+type shop struct {
+	project *v1alpha1.Project
+	repos   *repository.Repositories
+	git     *git.Repository
+	client  *gittest.Client
+}
+
+func newShop(t *testing.T, format string) *shop {
+	t.Helper()
+	g := NewWithT(t)
+	storage := &v1alpha1.RepositoryStorage{ObjectMeta: metav1.ObjectMeta{Name: "shard"}, Spec: v1alpha1.RepositoryStorageSpec{Path: t.TempDir()}}
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "web", UID: "web"}, Spec: v1alpha1.ProjectSpec{ID: 7, Path: "web"}}
+	p.Status.Storage = "shard"
+	engine, err := git.NewEngine(t.Context(), git.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	s := &shop{
+		project: p, repos: repository.New(engine, catalogtest.New(t, storage).Catalog()), client: gittest.New(t, format),
+	}
+	s.git, err = s.repos.Of(t.Context(), p)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.git.Dir()).To(Equal(filepath.Join(storage.Spec.Path, repository.Path(p))))
+	g.Expect(s.git.Init(t.Context(), git.InitOptions{ObjectFormat: format})).To(Succeed())
+	return s
+}
+
+func (s *shop) push(t *testing.T, args ...string) {
+	t.Helper()
+	s.client.Git(t, append([]string{"push", "--quiet", s.git.Dir()}, args...)...)
+}
+
+func (s *shop) observe(t *testing.T) v1alpha1.ProjectStatus {
+	t.Helper()
+	NewWithT(t).Expect(s.repos.Observe(t.Context(), s.project)).To(Succeed())
+	return s.project.Status
+}
+
+func TestPathFollowsFromNamespaceAndID(t *testing.T) {
+	g := NewWithT(t)
+	of := func(namespace, name string, id int64) string {
+		return repository.Path(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.ProjectSpec{ID: id}})
+	}
+	g.Expect(of("acme", "web", 7)).To(Equal("f1/ba/f1ba8b14017225d779a8f4764d222d0ba0836dfb51c19fe901f8ae5f84984308.git"),
+		"another rule would lose every repository that there is")
+	g.Expect(of("acme", "renamed", 7)).To(Equal(of("acme", "web", 7)))
+	g.Expect(of("acme", "web", 8)).NotTo(Equal(of("acme", "web", 7)))
+	g.Expect(of("bolt", "web", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another namespace")
+}
+
+func TestOfSaysWhatIsMissing(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	s.project.Status.Storage = ""
+	_, err := s.repos.Of(t.Context(), s.project)
+	g.Expect(err).To(MatchError(repository.ErrNoStorage))
+	s.project.Status.Storage, s.project.Spec.ID = "shard", 0
+	_, err = s.repos.Of(t.Context(), s.project)
+	g.Expect(err).To(MatchError(repository.ErrNoStorage))
+	s.project.Status.Storage, s.project.Spec.ID = "gone", 7
+	_, err = s.repos.Of(t.Context(), s.project)
+	g.Expect(err).To(MatchError(catalog.ErrNotFound))
+}
+
+func TestObserve(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newShop(t, format)
+			empty := s.observe(t)
+			g.Expect(empty.DefaultBranch).To(Equal("main"))
+			g.Expect(empty.HeadCommit).To(BeEmpty())
+			g.Expect(empty.RefsChecksum).To(HaveLen(64))
+			g.Expect(empty.SizeBytes).To(BeNumerically(">", 0))
+			g.Expect(empty.RepositoryPath).To(Equal(repository.Path(s.project)))
+			g.Expect(s.observe(t)).To(Equal(empty), "looking changes nothing")
+
+			commit := s.client.Commit(t, "README", "hello")
+			s.push(t, "main")
+			pushed := s.observe(t)
+			g.Expect(pushed.HeadCommit).To(Equal(commit))
+			g.Expect(pushed.RefsChecksum).NotTo(Equal(empty.RefsChecksum))
+			g.Expect(pushed.SizeBytes).To(BeNumerically(">", empty.SizeBytes))
+
+			s.push(t, "main:refs/tags/v1")
+			tagged := s.observe(t)
+			g.Expect(tagged.RefsChecksum).NotTo(Equal(pushed.RefsChecksum))
+			s.push(t, "main:refs/notes/x")
+			g.Expect(s.observe(t).RefsChecksum).To(Equal(tagged.RefsChecksum), "only branches and tags count")
+			s.push(t, ":refs/tags/v1")
+			g.Expect(s.observe(t).RefsChecksum).To(Equal(pushed.RefsChecksum), "the same refs have the same checksum")
+
+			g.Expect(s.git.SetHead(t.Context(), "next")).To(Succeed())
+			moved := s.observe(t)
+			g.Expect(moved.DefaultBranch).To(Equal("next"))
+			g.Expect(moved.HeadCommit).To(BeEmpty())
+		})
+	}
+}
+
+func TestObserveLeavesTheStatusAloneWhereItCannotLook(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	before := s.observe(t)
+	g.Expect(os.RemoveAll(s.git.Dir())).To(Succeed())
+	g.Expect(s.repos.Observe(t.Context(), s.project)).To(MatchError(git.ErrNotFound))
+	g.Expect(s.project.Status).To(Equal(before))
+}
+
+func TestBranches(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	names, err := s.repos.Branches(t.Context(), s.project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names).To(BeEmpty(), "nobody has looked yet")
+
+	s.client.Commit(t, "README", "hello")
+	s.push(t, "main", "main:refs/heads/release/1.0", "main:refs/heads/a-first", "main:refs/tags/v1")
+	s.observe(t)
+	names, err = s.repos.Branches(t.Context(), s.project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names).To(Equal([]string{"a-first", "main", "release/1.0"}))
+
+	s.push(t, "main:refs/heads/z-last")
+	again, err := s.repos.Branches(t.Context(), s.project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(names), "what was not observed was not read")
+	g.Expect(&again[0]).To(BeIdenticalTo(&names[0]), "the list is kept, not read again")
+
+	s.observe(t)
+	names, err = s.repos.Branches(t.Context(), s.project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(names).To(ContainElement("z-last"))
+
+	g.Expect(os.RemoveAll(s.git.Dir())).To(Succeed())
+	s.project.Status.RefsChecksum = "another"
+	_, err = s.repos.Branches(t.Context(), s.project)
+	g.Expect(err).To(MatchError(git.ErrNotFound))
+}

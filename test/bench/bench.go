@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/forgeplane/forgeplane/test/bench/figures"
+	"github.com/forgeplane/forgeplane/test/bench/gitclient"
+	"github.com/forgeplane/forgeplane/test/bench/testbed"
+	"github.com/forgeplane/forgeplane/test/bench/usage"
+)
+
+// bench is one run of the benchmarks.
+type bench struct {
+	settings settings
+	report   figures.Report
+	messages io.Writer
+	begun    time.Time
+	// directory is for everything that is made, and goes with the run.
+	directory string
+}
+
+func newBench(s settings, messages io.Writer) *bench {
+	b := &bench{settings: s, messages: messages, begun: time.Now()}
+	for _, row := range rows() {
+		if s.rows.MatchString(row.ID) {
+			b.report.Rows = append(b.report.Rows, row)
+		}
+	}
+	return b
+}
+
+// say tells how far the run is.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.messages, "%6.1f s  %s\n", time.Since(b.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// wants reports whether one of the rows was chosen.
+func (b *bench) wants(ids ...string) bool {
+	for _, id := range ids {
+		if b.row(id) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *bench) row(id string) *figures.Row {
+	for _, row := range b.report.Rows {
+		if row.ID == id {
+			return row
+		}
+	}
+	return nil
+}
+
+// record fills in a row, if it was chosen.
+func (b *bench) record(id string, ours, reference []float64) {
+	if row := b.row(id); row != nil && len(ours) > 0 {
+		row.Measured(ours, reference)
+		b.say("%s", row)
+	}
+}
+
+// describe adds to what a row measures something that only this run knows, such as a size.
+func (b *bench) describe(id, what string) {
+	if row := b.row(id); row != nil {
+		row.Name += ", " + what
+	}
+}
+
+// measure measures all rows, group by group. What goes wrong in one group is told in its rows, and the next one begins.
+func (b *bench) measure(ctx context.Context) (err error) {
+	b.directory, err = os.MkdirTemp("", "forgeplane-bench-")
+	if err != nil {
+		return fmt.Errorf("making a temporary directory: %w", err)
+	}
+	defer func() {
+		b.say("removing %s", b.directory)
+		err = errors.Join(err, os.RemoveAll(b.directory))
+	}()
+	if b.report.Commit, err = b.commit(ctx); err != nil {
+		return err
+	}
+	b.report.Begun = b.begun.UTC().Truncate(time.Second)
+	b.report.Machine = machine(ctx)
+	for _, group := range []struct {
+		ids []string
+		run func(ctx context.Context) error
+	}{
+		{protectionRows, b.measureProtections},
+		{gitRows, b.measureGit},
+		{startRows, b.measureStarts},
+	} {
+		if !b.wants(group.ids...) || ctx.Err() != nil {
+			continue
+		}
+		if err := group.run(ctx); err != nil {
+			b.say("%v", err)
+			b.fail(err, group.ids...)
+		}
+	}
+	return nil
+}
+
+// fail marks the rows that were not measured.
+func (b *bench) fail(err error, ids ...string) {
+	for _, id := range ids {
+		if row := b.row(id); row != nil && row.Ours == nil {
+			row.Err = err
+		}
+	}
+}
+
+// with runs something on a testbed of its own, which is gone afterwards.
+func (b *bench) with(ctx context.Context, name string, use func(ctx context.Context, t *testbed.Testbed) error) (err error) {
+	ctx, failed := context.WithCancelCause(ctx)
+	defer failed(nil)
+	b.say("starting a control plane and Forgeplane")
+	t, err := testbed.Start(ctx, testbed.Options{
+		Checkout: b.settings.checkout, Directory: filepath.Join(b.directory, name), Failed: failed,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Stop()) }()
+	if err := t.AwaitServing(ctx); err != nil {
+		return err
+	}
+	if err := use(ctx, t); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause // what follows from it says less
+		}
+		return err
+	}
+	return nil
+}
+
+// client returns a git client with the administrator's token.
+func (b *bench) client(t *testbed.Testbed) (*gitclient.Client, error) {
+	return gitclient.New(filepath.Join(b.directory, "home"), testbed.Administrator, t.Token())
+}
+
+// commit is what the checkout has checked out.
+func (b *bench) commit(ctx context.Context) (string, error) {
+	client, err := gitclient.New(filepath.Join(b.directory, "home"), "nobody", "none")
+	if err != nil {
+		return "", err
+	}
+	commit, err := client.Run(ctx, b.settings.checkout, nil, "describe", "--always", "--dirty", "--abbrev=12")
+	if err != nil {
+		return "", fmt.Errorf("the checkout is to be a Git repository with a commit: %w", err)
+	}
+	return commit, nil
+}
+
+func machine(ctx context.Context) figures.Machine {
+	m := figures.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Load: usage.Load(), Go: runtime.Version()}
+	if version, err := exec.CommandContext(ctx, "git", "version").Output(); err == nil {
+		m.Git = strings.TrimPrefix(strings.TrimSpace(string(version)), "git version ")
+	}
+	return m
+}
+
+// alternate calls ours and reference in turn, so that what else happens on the machine meets both: first one, then the
+// other way round. It gives the samples that they return.
+func alternate(rounds int, ours, reference func(round int) (float64, error)) (o, r []float64, err error) {
+	for round := range rounds {
+		pair := [2]float64{}
+		order := [2]int{0, 1}
+		if round%2 == 1 {
+			order = [2]int{1, 0}
+		}
+		for _, which := range order {
+			if pair[which], err = [2]func(int) (float64, error){ours, reference}[which](round); err != nil {
+				return nil, nil, err
+			}
+		}
+		o, r = append(o, pair[0]), append(r, pair[1])
+	}
+	return o, r, nil
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+func TestEveryRowHasANameOfItsOwnAndBelongsToAGroup(t *testing.T) {
+	g := NewWithT(t)
+	seen := map[string]bool{}
+	var all []string
+	for _, row := range rows() {
+		g.Expect(seen[row.ID]).To(BeFalse(), row.ID)
+		seen[row.ID] = true
+		all = append(all, row.ID)
+	}
+	var grouped []string
+	for _, ids := range [][]string{protectionRows, gitRows, startRows} {
+		grouped = append(grouped, ids...)
+	}
+	g.Expect(all).To(ConsistOf(grouped))
+}
+
+func TestRowsAreChosenByFlagOrVariable(t *testing.T) {
+	g := NewWithT(t)
+	chosen := func(args ...string) []string {
+		s, err := parseSettings(args, io.Discard)
+		g.Expect(err).NotTo(HaveOccurred())
+		var ids []string
+		for _, row := range newBench(s, io.Discard).report.Rows {
+			ids = append(ids, row.ID)
+		}
+		return ids
+	}
+	t.Setenv("ROWS", "")
+	g.Expect(chosen()).To(HaveLen(len(rows())))
+	g.Expect(chosen("--rows", "^git/clone$")).To(Equal([]string{rowClone}))
+	t.Setenv("ROWS", "second|ls-remote")
+	g.Expect(chosen()).To(Equal([]string{rowList, rowSecondStart}))
+	for _, wrong := range [][]string{{"--rows", "("}, {"git"}, {"--unknown"}} {
+		_, err := parseSettings(wrong, io.Discard)
+		g.Expect(err).To(HaveOccurred(), "%q", wrong)
+	}
+}
+
+func TestNoRowOfThatNameIsAMistake(t *testing.T) {
+	_, err := run(t.Context(), settings{rows: regexp.MustCompile("nonsense")})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--list")))
+}
+
+func TestOursAndTheReferenceTakeTurnsInBothOrders(t *testing.T) {
+	g := NewWithT(t)
+	var order []string
+	call := func(name string, value float64) func(int) (float64, error) {
+		return func(round int) (float64, error) {
+			order = append(order, fmt.Sprint(name, round))
+			return value + float64(round), nil
+		}
+	}
+	o, r, err := alternate(3, call("ours", 10), call("reference", 20))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(order).To(Equal([]string{"ours0", "reference0", "reference1", "ours1", "ours2", "reference2"}))
+	g.Expect(o).To(Equal([]float64{10, 11, 12}))
+	g.Expect(r).To(Equal([]float64{20, 21, 22}))
+	broken := errors.New("broken")
+	_, _, err = alternate(3, call("ours", 0), func(int) (float64, error) { return 0, broken })
+	g.Expect(err).To(MatchError(broken))
+}
+
+func TestEachProtectionOfABatchProtectsABranchOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	seen := map[string]bool{}
+	for _, p := range protections("one", batch) {
+		seen[p.Spec.ProjectRef.Name+" "+p.Spec.Branch] = true
+	}
+	g.Expect(seen).To(HaveLen(batch))
+}
+
+func TestAProtectionCountsOnceWhenItIsReadyAsItIsDeclared(t *testing.T) {
+	g := NewWithT(t)
+	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 10})
+	send := func(name string, generation, observed int64, ready metav1.ConditionStatus) {
+		p := &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}}
+		p.Status.ObservedGeneration = observed
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
+		events.Modify(p)
+	}
+	send("a", 1, 1, metav1.ConditionFalse)
+	send("a", 2, 1, metav1.ConditionTrue)
+	send("a", 2, 2, metav1.ConditionTrue)
+	send("a", 2, 2, metav1.ConditionTrue)
+	every := func(*v1alpha1.ProtectedBranch) bool { return true }
+	ctx, cancel := context.WithCancelCause(t.Context())
+	late := errors.New("too late")
+	cancel(late)
+	g.Eventually(func() error { return awaitReady(ctx, events, 2, every) }).Should(MatchError(late))
+
+	send("b", 1, 1, metav1.ConditionTrue)
+	send("a", 3, 3, metav1.ConditionTrue)
+	g.Expect(awaitReady(t.Context(), events, 2, every)).To(Succeed())
+	send("a", 3, 3, metav1.ConditionTrue)
+	send("a", 4, 4, metav1.ConditionTrue)
+	newer := func(p *v1alpha1.ProtectedBranch) bool { return p.Generation > 3 }
+	g.Expect(awaitReady(t.Context(), events, 1, newer)).To(Succeed())
+	events.Stop()
+	g.Expect(awaitReady(t.Context(), events, 1, every)).To(MatchError(ContainSubstring("ended")))
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/gitclient"
+	"github.com/forgeplane/forgeplane/test/bench/reference"
+	"github.com/forgeplane/forgeplane/test/bench/testbed"
+)
+
+// How often each is measured: more where one takes less.
+const (
+	cloneRounds      = 25
+	cloneLargeRounds = 11
+	cloneManyRounds  = 11
+	listRounds       = 25
+	pushRounds       = 31
+
+	atOnce       = 16
+	largeCommits = 5000
+
+	gitNamespace = "bench"
+)
+
+// servers are Forgeplane and the one that it is compared with, with the same repositories.
+type servers struct {
+	*testbed.Testbed
+	bench   *bench
+	client  *gitclient.Client
+	backend *reference.GitBackend
+	// copies is the directory that the backend serves.
+	copies string
+	// checkout and history are directories with this repository and a large one.
+	checkout, history string
+}
+
+func (b *bench) measureGit(ctx context.Context) error {
+	return b.with(ctx, "git", func(ctx context.Context, t *testbed.Testbed) (err error) {
+		s, err := b.newServers(ctx, t)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.backend.Stop()) }()
+		for _, part := range []struct {
+			ids []string
+			run func(ctx context.Context) error
+		}{
+			{[]string{rowClone, rowCloneMany, rowList, rowPush}, s.measureCheckout},
+			{[]string{rowCloneLarge}, s.measureLarge},
+			{[]string{rowPushRules}, s.measureRules},
+		} {
+			if !b.wants(part.ids...) {
+				continue
+			}
+			if err := part.run(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) newServers(ctx context.Context, t *testbed.Testbed) (*servers, error) {
+	s := &servers{Testbed: t, bench: b}
+	var err error
+	if s.client, err = b.client(t); err != nil {
+		return nil, err
+	}
+	for name, path := range map[string]*string{"copies": &s.copies, "checkout": &s.checkout, "history": &s.history} {
+		if *path, err = newDirectory(b.directory, "git-"+name); err != nil {
+			return nil, err
+		}
+	}
+	// Only what is checked out and what led to it: other branches of the checkout are nobody's business.
+	if _, err := s.client.Run(ctx, s.checkout, nil, "init", "--quiet", "--bare", "--initial-branch=main"); err != nil {
+		return nil, err
+	}
+	if _, err := s.client.Run(ctx, s.checkout, nil, "fetch", "--quiet", b.settings.checkout, "HEAD:refs/heads/main"); err != nil {
+		return nil, err
+	}
+	if err := t.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: gitNamespace}}); err != nil {
+		return nil, err
+	}
+	if err := t.Create(ctx, newGroup(gitNamespace)); err != nil {
+		return nil, err
+	}
+	s.backend, err = reference.StartGitBackend(ctx, s.copies)
+	return s, err
+}
+
+// site is one repository on both servers.
+type site struct {
+	project         *v1alpha1.Project
+	ours, reference string
+}
+
+// serve imports a repository into Forgeplane, and gives the backend a copy of what Forgeplane has made of it.
+func (s *servers) serve(ctx context.Context, name, from string) (*site, error) {
+	project := newProject(gitNamespace, name, fileURL(from))
+	if err := s.Create(ctx, project); err != nil {
+		return nil, err
+	}
+	if err := s.AwaitQuiet(ctx, "protectedbranch", 0); err != nil {
+		return nil, err
+	}
+	repository := name + ".git"
+	copied := filepath.Join(s.copies, repository)
+	if err := os.CopyFS(copied, os.DirFS(s.RepositoryDir(project))); err != nil {
+		return nil, fmt.Errorf("copying a repository: %w", err)
+	}
+	if _, err := s.client.Run(ctx, copied, nil, "config", "http.receivepack", "true"); err != nil {
+		return nil, err
+	}
+	return &site{
+		project: project,
+		ours:    s.URL() + "/" + gitNamespace + "/" + repository, reference: s.backend.URL + "/" + repository,
+	}, nil
+}
+
+// size describes a repository.
+func (s *servers) size(ctx context.Context, one *site) (string, error) {
+	commits, err := s.client.Run(ctx, s.RepositoryDir(one.project), nil, "rev-list", "--count", "--all")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s commits, %.1f MB", commits, megabytes(one.project.Status.SizeBytes)), nil
+}
+
+// compare measures the same request to both servers in turn, after a first one to each that does not count.
+func (s *servers) compare(ctx context.Context, id string, rounds int, one *site,
+	request func(ctx context.Context, url string) (time.Duration, error),
+) error {
+	to := func(url string) func(int) (float64, error) {
+		return func(int) (float64, error) {
+			took, err := request(ctx, url)
+			return milliseconds(took), err
+		}
+	}
+	if _, _, err := alternate(1, to(one.ours), to(one.reference)); err != nil {
+		return err
+	}
+	o, r, err := alternate(rounds, to(one.ours), to(one.reference))
+	if err != nil {
+		return err
+	}
+	s.bench.record(id, o, r)
+	return nil
+}
+
+func (s *servers) measureCheckout(ctx context.Context) error {
+	one, err := s.serve(ctx, "checkout", s.checkout)
+	if err != nil {
+		return err
+	}
+	size, err := s.size(ctx, one)
+	if err != nil {
+		return err
+	}
+	s.bench.say("importing this repository: %s", size)
+	for _, id := range []string{rowClone, rowCloneMany, rowList, rowPush} {
+		s.bench.describe(id, size)
+	}
+	for _, row := range []struct {
+		id      string
+		rounds  int
+		request func(ctx context.Context, url string) (time.Duration, error)
+	}{
+		{rowClone, cloneRounds, s.client.Clone},
+		{rowCloneMany, cloneManyRounds, s.cloneAtOnce},
+		{rowList, listRounds, s.client.List},
+	} {
+		if s.bench.wants(row.id) {
+			if err := s.compare(ctx, row.id, row.rounds, one, row.request); err != nil {
+				return err
+			}
+		}
+	}
+	if !s.bench.wants(rowPush) {
+		return nil
+	}
+	return s.measurePush(ctx, one)
+}
+
+func (s *servers) measureLarge(ctx context.Context) error {
+	s.bench.say("making a repository of %d commits", largeCommits)
+	if err := s.client.History(ctx, s.history, largeCommits); err != nil {
+		return err
+	}
+	one, err := s.serve(ctx, "history", s.history)
+	if err != nil {
+		return err
+	}
+	size, err := s.size(ctx, one)
+	if err != nil {
+		return err
+	}
+	s.bench.describe(rowCloneLarge, size)
+	return s.compare(ctx, rowCloneLarge, cloneLargeRounds, one, s.client.Clone)
+}
+
+// cloneAtOnce has several clients clone, and returns how long it takes until the last one is done.
+func (s *servers) cloneAtOnce(ctx context.Context, url string) (time.Duration, error) {
+	clients, ctx := errgroup.WithContext(ctx)
+	begun := time.Now()
+	for range atOnce {
+		clients.Go(func() error {
+			_, err := s.client.Clone(ctx, url)
+			return err
+		})
+	}
+	err := clients.Wait()
+	return time.Since(begun), err
+}
+
+// newDirectory makes a directory in another one.
+func newDirectory(in, name string) (string, error) {
+	path := filepath.Join(in, name)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return "", err
+	}
+	return path, nil
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/testbed"
+)
+
+const (
+	// batch is how many protections are made at once, in a namespace of their own, for a number of projects.
+	batch         = 1000
+	batchProjects = 10
+	// creators is how many clients make them.
+	creators = 10
+	// readyTimeout bounds how long what was made takes to be ready.
+	readyTimeout = 3 * time.Minute
+)
+
+// made marks the protections that are made here, beside those that projects make for their default branches.
+var made = client.MatchingLabels{"bench.example.com/made": "true"}
+
+// load puts protections into a testbed.
+type load struct {
+	*testbed.Testbed
+	clients []client.WithWatch
+	// seed is the URL of the repository that each project begins with.
+	seed string
+}
+
+// newLoad makes the seed, whose branches are those that are protected.
+func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) {
+	l := &load{Testbed: t}
+	for n := range creators {
+		c, err := t.NewClient(fmt.Sprintf("creator-%d", n))
+		if err != nil {
+			return nil, err
+		}
+		l.clients = append(l.clients, c)
+	}
+	git, err := b.client(t)
+	if err != nil {
+		return nil, err
+	}
+	var branches []string
+	for n := range batch / batchProjects {
+		branches = append(branches, topic(n))
+	}
+	directory, err := newDirectory(b.directory, "seed")
+	if err != nil {
+		return nil, err
+	}
+	l.seed = fileURL(directory)
+	return l, git.History(ctx, directory, 20, branches...)
+}
+
+func topic(n int) string { return fmt.Sprintf("topic/%03d", n) }
+
+// prepare makes what the protections of a namespace refer to.
+func (l *load) prepare(ctx context.Context, namespace string) error {
+	if err := l.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return fmt.Errorf("making namespace %s: %w", namespace, err)
+	}
+	objects := []testbed.Object{newGroup(namespace)}
+	for n := range batchProjects {
+		objects = append(objects, newProject(namespace, projectName(n), l.seed))
+	}
+	if err := l.Create(ctx, objects...); err != nil {
+		return err
+	}
+	return l.AwaitQuiet(ctx, "project", 0)
+}
+
+func projectName(n int) string { return fmt.Sprintf("project-%d", n) }
+
+// newGroup is a root group of the name of its namespace.
+func newGroup(namespace string) *v1alpha1.Group {
+	return &v1alpha1.Group{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: namespace}, Spec: v1alpha1.GroupSpec{Path: namespace},
+	}
+}
+
+// newProject is a project, in the group of the name of its namespace, that begins with what is in another repository.
+func newProject(namespace, name, importURL string) *v1alpha1.Project {
+	return &v1alpha1.Project{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.ProjectSpec{
+			Path: name, GroupRef: v1alpha1.Reference{Name: namespace}, ImportURL: importURL,
+		},
+	}
+}
+
+// protections are what is made in a namespace.
+func protections(namespace string, number int) []*v1alpha1.ProtectedBranch {
+	all := make([]*v1alpha1.ProtectedBranch, number)
+	for n := range all {
+		all[n] = &v1alpha1.ProtectedBranch{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("protection-%04d", n), Labels: made},
+			Spec: v1alpha1.ProtectedBranchSpec{
+				ProjectRef: &v1alpha1.Reference{Name: projectName(n % batchProjects)},
+				Branch:     topic(n / batchProjects),
+				Push:       []v1alpha1.AccessLevel{{Role: v1alpha1.AccessDeveloper}},
+			},
+		}
+	}
+	return all
+}
+
+// ready makes protections in a namespace that was prepared, and returns how long it took from the first request until the
+// last one was seen to be ready.
+func (l *load) ready(ctx context.Context, namespace string, number int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%d protections were not ready within %s", number, readyTimeout))
+	defer cancel()
+	events, err := l.Client().Watch(ctx, &v1alpha1.ProtectedBranchList{}, client.InNamespace(namespace), made)
+	if err != nil {
+		return 0, fmt.Errorf("watching protections: %w", err)
+	}
+	defer events.Stop()
+	begun := time.Now()
+	tasks, ctx := errgroup.WithContext(ctx)
+	tasks.Go(func() error {
+		return l.each(ctx, protections(namespace, number), func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error {
+			return c.Create(ctx, p)
+		})
+	})
+	tasks.Go(func() error {
+		return awaitReady(ctx, events, number, func(*v1alpha1.ProtectedBranch) bool { return true })
+	})
+	err = tasks.Wait()
+	return time.Since(begun), err
+}
+
+// awaitReady returns when a number of different protections that are of interest were ready.
+func awaitReady(ctx context.Context, events watch.Interface, number int, interest func(*v1alpha1.ProtectedBranch) bool) error {
+	seen := map[string]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %d of %d were", context.Cause(ctx), len(seen), number)
+		case event, open := <-events.ResultChan():
+			p, is := event.Object.(*v1alpha1.ProtectedBranch)
+			switch {
+			case !open:
+				return errors.New("the watch on protections ended")
+			case !is:
+				return fmt.Errorf("the watch on protections failed: %+v", event.Object)
+			case testbed.Ready(p) && interest(p):
+				seen[p.Name] = true
+			}
+			if len(seen) == number {
+				return nil
+			}
+		}
+	}
+}
+
+// bare makes the same objects while Forgeplane is stopped, each followed by one write of a status, and returns how long
+// that took.
+func (l *load) bare(ctx context.Context, namespace string, number int) (time.Duration, error) {
+	all := protections(namespace, number)
+	begun := time.Now()
+	err := l.each(ctx, all, func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error {
+		if err := c.Create(ctx, p); err != nil {
+			return err
+		}
+		before := p.DeepCopy()
+		p.Status = exampleStatus(p)
+		return c.Status().Patch(ctx, p, client.MergeFrom(before))
+	})
+	return time.Since(begun), err
+}
+
+// exampleStatus is one like those that the controller writes.
+func exampleStatus(p *v1alpha1.ProtectedBranch) v1alpha1.ProtectedBranchStatus {
+	maintainers := []v1alpha1.ResolvedAccessLevel{{Role: v1alpha1.AccessMaintainer, Description: "Maintainers"}}
+	return v1alpha1.ProtectedBranchStatus{
+		CommonStatus: v1alpha1.CommonStatus{
+			ObservedGeneration: p.Generation,
+			Conditions: []metav1.Condition{{
+				Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+				ObservedGeneration: p.Generation, LastTransitionTime: metav1.Now(),
+			}},
+		},
+		ID: 1, TargetPath: p.Namespace + "/" + p.Spec.ProjectRef.Name,
+		Push:  []v1alpha1.ResolvedAccessLevel{{Role: v1alpha1.AccessDeveloper, Description: "Developers + Maintainers"}},
+		Merge: maintainers, Unprotect: maintainers,
+		MatchedBranches: []string{p.Spec.Branch}, MatchedBranchCount: 1,
+	}
+}
+
+// each has the creators do something with every one of the protections.
+func (l *load) each(ctx context.Context, all []*v1alpha1.ProtectedBranch,
+	do func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error,
+) error {
+	var next atomic.Int64
+	workers, ctx := errgroup.WithContext(ctx)
+	for _, c := range l.clients {
+		workers.Go(func() error {
+			for {
+				n := int(next.Add(1)) - 1
+				if n >= len(all) {
+					return nil
+				}
+				if err := do(ctx, c, all[n]); err != nil {
+					return fmt.Errorf("protection %s/%s: %w", all[n].Namespace, all[n].Name, err)
+				}
+			}
+		})
+	}
+	return workers.Wait()
+}
+
+// up has Forgeplane run and be done with what there is to do.
+func (l *load) up(ctx context.Context) error {
+	if !l.Running() {
+		if err := l.StartForgeplane(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.AwaitServing(ctx); err != nil {
+		return err
+	}
+	return l.AwaitQuiet(ctx, "protectedbranch", 0)
+}
+
+// fileURL names a directory of this machine.
+func fileURL(directory string) string { return "file://" + filepath.ToSlash(directory) }

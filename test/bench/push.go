@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/testbed"
+)
+
+const (
+	ruleRounds = 101
+	rules      = 500
+
+	pushedBranch = "feature"
+	// observeTimeout bounds how long the status of a project takes to show a push.
+	observeTimeout = time.Minute
+)
+
+// pusher pushes one commit after the other.
+type pusher struct {
+	*servers
+	directory string
+	commits   []string
+}
+
+// newPusher makes a repository to push from, with so many commits to push.
+func (s *servers) newPusher(ctx context.Context, name, from string, commits int) (*pusher, error) {
+	directory, err := newDirectory(s.bench.directory, name)
+	if err != nil {
+		return nil, err
+	}
+	p := &pusher{servers: s, directory: directory}
+	if _, err := s.client.Run(ctx, directory, nil, "clone", "--quiet", "--bare", from, "."); err != nil {
+		return nil, err
+	}
+	for n := range commits {
+		commit, err := s.client.Commit(ctx, directory, pushedBranch, n)
+		if err != nil {
+			return nil, err
+		}
+		p.commits = append(p.commits, commit)
+	}
+	return p, nil
+}
+
+// push pushes a commit and returns how many milliseconds that took.
+func (p *pusher) push(ctx context.Context, url string, number int) (float64, error) {
+	took, err := p.client.Push(ctx, p.directory, url, p.commits[number], pushedBranch)
+	return milliseconds(took), err
+}
+
+// pushObserved pushes to Forgeplane, and then waits until it has done all that follows from the push: that is not to
+// disturb the next one, which the other server may get.
+func (p *pusher) pushObserved(ctx context.Context, one *site, number int) (float64, error) {
+	took, err := p.push(ctx, one.ours, number)
+	if err != nil {
+		return 0, err
+	}
+	return took, p.awaitObserved(ctx, one)
+}
+
+// awaitObserved waits until the status of a project shows a push, and everything else that this leads to is done.
+func (s *servers) awaitObserved(ctx context.Context, one *site) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, observeTimeout, fmt.Errorf("a push was not observed within %s", observeTimeout))
+	defer cancel()
+	before := one.project.Status.RefsChecksum
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for one.project.Status.RefsChecksum == before {
+		select {
+		case <-ticker.C:
+		case <-waiting.Done():
+			return context.Cause(waiting)
+		}
+		if err := s.Client().Get(waiting, client.ObjectKeyFromObject(one.project), one.project); err != nil {
+			return err
+		}
+	}
+	return s.AwaitQuiet(ctx, "protectedbranch", 0)
+}
+
+// measurePush compares pushes of the same commits, to a branch that nothing protects.
+func (s *servers) measurePush(ctx context.Context, one *site) error {
+	const warmUp = 2
+	p, err := s.newPusher(ctx, "push", one.ours, warmUp+pushRounds)
+	if err != nil {
+		return err
+	}
+	from := func(first int) (ours, reference func(round int) (float64, error)) {
+		return func(round int) (float64, error) { return p.pushObserved(ctx, one, first+round) },
+			func(round int) (float64, error) { return p.push(ctx, one.reference, first+round) }
+	}
+	ours, reference := from(0)
+	if _, _, err := alternate(warmUp, ours, reference); err != nil {
+		return err
+	}
+	ours, reference = from(warmUp)
+	o, r, err := alternate(pushRounds, ours, reference)
+	if err != nil {
+		return err
+	}
+	s.bench.record(rowPush, o, r)
+	return nil
+}
+
+// measureRules compares pushes to two projects of the same content, to a branch that one rule of each protects.
+func (s *servers) measureRules(ctx context.Context) error {
+	s.bench.say("making a project with 1 rule and one with %d", rules)
+	few, err := s.protected(ctx, "few-rules", 1)
+	if err != nil {
+		return err
+	}
+	many, err := s.protected(ctx, "many-rules", rules)
+	if err != nil {
+		return err
+	}
+	const warmUp = 2
+	p, err := s.newPusher(ctx, "push-rules", few.ours, warmUp+ruleRounds)
+	if err != nil {
+		return err
+	}
+	to := func(one *site, first int) func(round int) (float64, error) {
+		return func(round int) (float64, error) { return p.pushObserved(ctx, one, first+round) }
+	}
+	if _, _, err := alternate(warmUp, to(many, 0), to(few, 0)); err != nil {
+		return err
+	}
+	o, r, err := alternate(ruleRounds, to(many, warmUp), to(few, warmUp))
+	if err != nil {
+		return err
+	}
+	s.bench.record(rowPushRules, o, r)
+	return nil
+}
+
+// protected is a project of this repository's content with exactly so many rules, the first of which protects the branch
+// that is pushed to.
+func (s *servers) protected(ctx context.Context, name string, number int) (*site, error) {
+	one, err := s.serve(ctx, name, s.checkout)
+	if err != nil {
+		return nil, err
+	}
+	// The one that the project has made for its default branch.
+	err = s.Client().DeleteAllOf(ctx, &v1alpha1.ProtectedBranch{}, client.InNamespace(gitNamespace),
+		client.HasLabels{v1alpha1.LabelDefaultProtection})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]testbed.Object, number)
+	for n := range all {
+		all[n] = rule(name, n)
+	}
+	if err := s.Create(ctx, all...); err != nil {
+		return nil, err
+	}
+	return one, s.AwaitQuiet(ctx, "protectedbranch", 0)
+}
+
+// rule is one of many: half of them are wildcards, and each names a role, a user and a group.
+func rule(project string, number int) *v1alpha1.ProtectedBranch {
+	branch := pushedBranch
+	if number > 0 {
+		branch = fmt.Sprintf("release/%d", number)
+		if number%2 == 0 {
+			branch += "-*"
+		}
+	}
+	return &v1alpha1.ProtectedBranch{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gitNamespace, Name: fmt.Sprintf("%s-%d", project, number)},
+		Spec: v1alpha1.ProtectedBranchSpec{
+			ProjectRef: &v1alpha1.Reference{Name: project}, Branch: branch,
+			Push: []v1alpha1.AccessLevel{
+				{Role: v1alpha1.AccessMaintainer},
+				{UserRef: &v1alpha1.Reference{Path: testbed.Administrator}},
+				{GroupRef: &v1alpha1.Reference{Path: gitNamespace}},
+			},
+		},
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forgeplane/forgeplane/test/bench/gitclient"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+const (
+	secondStartRounds = 3
+	// firstTimeout and laterTimeout bound one start.
+	firstTimeout = 40 * time.Minute
+	laterTimeout = 3 * time.Minute
+	// lineInterval is the time between two looks at what "make run" has written.
+	lineInterval = 50 * time.Millisecond
+)
+
+// clone is a clone of the checkout, in which "make run" is started.
+type clone struct {
+	*bench
+	directory string
+	env       []string
+	binaries  controlplane.Binaries
+	starts    int
+}
+
+// measureStarts measures "make run" in a clone. If the row of the first start was chosen, caches are empty then.
+func (b *bench) measureStarts(ctx context.Context) error {
+	cold := b.wants(rowFirstStart)
+	c, err := b.newClone(cold)
+	if err != nil {
+		return err
+	}
+	git, err := gitclient.New(filepath.Join(b.directory, "home"), "nobody", "none")
+	if err != nil {
+		return err
+	}
+	b.say("cloning the checkout; what is not committed is not in it")
+	begun := time.Now()
+	if _, err := git.Run(ctx, b.directory, nil, "clone", "--quiet", b.settings.checkout, c.directory); err != nil {
+		return err
+	}
+	cloned := time.Since(begun)
+	took, err := c.makeRun(ctx, firstTimeout)
+	if err != nil {
+		return err
+	}
+	if cold {
+		b.record(rowFirstStart, []float64{cloned.Seconds() + took}, nil)
+	}
+	if !b.wants(rowSecondStart) {
+		return nil
+	}
+	o, r, err := alternate(secondStartRounds,
+		func(int) (float64, error) { return c.makeRun(ctx, laterTimeout) },
+		func(int) (float64, error) { return c.startControlPlane(ctx) })
+	b.record(rowSecondStart, o, r)
+	return err
+}
+
+// newClone prepares a clone, which has caches of its own if it is to be cold, and else the control plane of the checkout.
+func (b *bench) newClone(cold bool) (*clone, error) {
+	c := &clone{bench: b, directory: filepath.Join(b.directory, "clone")}
+	c.env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		// make run is not to take itself for a part of make bench.
+		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ROWS", "DEV_DIR", "KUBEBUILDER_ASSETS"}, name)
+	})
+	if cold {
+		assets := filepath.Join(c.directory, "bin", "k8s")
+		c.binaries = controlplane.Binaries{
+			Etcd: filepath.Join(assets, "etcd"), APIServer: filepath.Join(assets, "kube-apiserver"),
+			ControllerManager: filepath.Join(assets, "kube-controller-manager"), Kubectl: filepath.Join(assets, "kubectl"),
+		}
+		c.env = append(c.env,
+			"GOCACHE="+filepath.Join(b.directory, "go-cache"), "GOMODCACHE="+filepath.Join(b.directory, "go-modules"),
+			// The go command makes its modules read-only, which only it can remove.
+			"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -modcacherw"))
+		return c, nil
+	}
+	var err error
+	if c.binaries, err = controlplane.FindBinaries(); err != nil {
+		return nil, err
+	}
+	c.env = append(c.env, "KUBEBUILDER_ASSETS="+filepath.Dir(c.binaries.Etcd))
+	return c, nil
+}
+
+// makeRun runs "make run" until it is ready, stops it, and returns how many seconds it took to be ready.
+func (c *clone) makeRun(ctx context.Context, patience time.Duration) (seconds float64, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("make run was not ready within %s", patience))
+	defer cancel()
+	args := []string{"run"}
+	for _, variable := range []string{"HTTP_PORT", "KUBE_PORT", "HEALTH_PORT"} {
+		port, err := controlplane.FreePort(ctx)
+		if err != nil {
+			return 0, err
+		}
+		args = append(args, fmt.Sprintf("%s=%d", variable, port))
+	}
+	c.starts++
+	log := filepath.Join(c.bench.directory, fmt.Sprintf("make-run-%d.log", c.starts))
+	begun := time.Now()
+	run, err := process.Start(process.Program{
+		Name: "make run", Path: "make", Args: args, Dir: c.directory, Env: c.env, Log: log, Grace: 30 * time.Second,
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, run.Stop()) }()
+	err = c.awaitStarted(ctx, run, log)
+	took := time.Since(begun).Seconds()
+	if err == nil {
+		c.say("make run was ready after %.1f s", took)
+	}
+	return took, err
+}
+
+// awaitStarted waits until "make run" says that it is ready. Of the first start, which may take minutes, it passes on what
+// is said until then.
+func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log string) error {
+	ticker := time.NewTicker(lineInterval)
+	defer ticker.Stop()
+	for shown := 0; ; {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return err
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		for ; shown < len(lines)-1; shown++ {
+			line := strings.TrimSpace(lines[shown])
+			switch {
+			case strings.HasPrefix(line, "Ready after "):
+				return nil
+			case strings.HasPrefix(line, "Running, with "):
+				return fmt.Errorf("make run: %s", line)
+			case line != "" && c.starts == 1:
+				c.say("  %s", line)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-run.Done():
+			return run.Ended()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// startControlPlane starts nothing but the control plane on what "make run" has left, and returns how many seconds that took.
+func (c *clone) startControlPlane(ctx context.Context) (float64, error) {
+	begun := time.Now()
+	plane, err := controlplane.Start(ctx, controlplane.Options{
+		Directory: filepath.Join(c.directory, ".dev", "control-plane"), Logs: filepath.Join(c.bench.directory, "logs"), Binaries: c.binaries,
+	})
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(begun).Seconds()
+	c.say("the control plane alone was ready after %.1f s", took)
+	return took, plane.Stop()
+}

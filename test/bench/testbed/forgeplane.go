@@ -1,0 +1,108 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+// servingTimeout bounds how long Forgeplane takes until it serves.
+const servingTimeout = time.Minute
+
+// running is one process of Forgeplane.
+type running struct {
+	options forgeplane.Options
+	metrics string
+	group   *process.Group
+	process *process.Process
+	stopped chan struct{}
+}
+
+// StartForgeplane starts Forgeplane as "make run" does, on ports of its own, and returns as soon as the kernel runs it.
+func (t *Testbed) StartForgeplane(ctx context.Context) error {
+	r := &running{
+		options: forgeplane.Options{
+			Programs: filepath.Join(t.options.Checkout, "bin"), Data: t.path("data"), Logs: t.path("logs"), ControlPlane: t.plane,
+		},
+		group: process.NewGroup(), stopped: make(chan struct{}),
+	}
+	var metrics int
+	for _, port := range []*int{&r.options.HTTPPort, &r.options.HealthPort, &metrics} {
+		var err error
+		if *port, err = controlplane.FreePort(ctx); err != nil {
+			return err
+		}
+	}
+	program, err := r.options.Program()
+	if err != nil {
+		return err
+	}
+	r.metrics = fmt.Sprintf("127.0.0.1:%d", metrics)
+	program.Args = append(program.Args, "--metrics-address="+r.metrics)
+	if r.process, err = r.group.Start(program); err != nil {
+		return fmt.Errorf("%w; \"make build\" builds it", err)
+	}
+	t.running = r
+	go func() {
+		select {
+		case err := <-r.group.Failed():
+			t.options.Failed(err)
+		case <-r.stopped:
+		}
+	}()
+	return nil
+}
+
+// StopForgeplane stops Forgeplane in an orderly way, if it runs.
+func (t *Testbed) StopForgeplane() error {
+	r := t.running
+	if r == nil {
+		return nil
+	}
+	t.running = nil
+	close(r.stopped)
+	return r.group.Stop()
+}
+
+// Running reports whether Forgeplane was started and not stopped. The other methods about Forgeplane are for when it was.
+func (t *Testbed) Running() bool { return t.running != nil }
+
+// PID is the process id of Forgeplane.
+func (t *Testbed) PID() int { return t.running.process.PID() }
+
+// URL is where git clients find Forgeplane.
+func (t *Testbed) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", t.running.options.HTTPPort) }
+
+// AwaitServing waits until Forgeplane says that it is ready.
+func (t *Testbed) AwaitServing(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, servingTimeout, fmt.Errorf("Forgeplane did not serve within %s", servingTimeout))
+	defer cancel()
+	return t.running.options.WaitReady(ctx)
+}
+
+// poll asks until the answer is yes. What it waits for appears in the error when time has run out.
+func poll(ctx context.Context, patience time.Duration, what string, ask func(ctx context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waiting for %s took longer than %s", what, patience))
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		done, err := ask(ctx)
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err)
+		}
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}

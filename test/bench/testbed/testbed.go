@@ -1,0 +1,225 @@
+// Package testbed is what is measured: Forgeplane on a control plane of its own, with an administrator, his access token
+// and one storage, and nothing else.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/usage"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+)
+
+const (
+	// Administrator is the username of the administrator.
+	Administrator = "root"
+
+	tokenSecret = "root-token"
+
+	// pollInterval is the time between two looks at what cannot be watched.
+	pollInterval = 25 * time.Millisecond
+	// prepareTimeout bounds how long config/default takes to be in force.
+	prepareTimeout = 2 * time.Minute
+)
+
+// Options say where everything is.
+type Options struct {
+	// Checkout is the directory of the checkout, with bin and config in it. Directory keeps all that is made. Both are
+	// absolute.
+	Checkout, Directory string
+	// Failed is told when a program has ended by itself.
+	Failed context.CancelCauseFunc
+}
+
+// Testbed is one that runs. It is for one goroutine at a time.
+type Testbed struct {
+	options Options
+	scheme  *runtime.Scheme
+	plane   *controlplane.ControlPlane
+	client  client.WithWatch
+	token   string
+	// running is nil while Forgeplane is stopped.
+	running *running
+}
+
+// Start starts the control plane and Forgeplane. The context bounds the start only; when it fails, nothing is left running.
+func Start(ctx context.Context, o Options) (*Testbed, error) {
+	t := &Testbed{options: o, scheme: runtime.NewScheme()}
+	if err := t.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a testbed: %w", err), t.Stop())
+	}
+	return t, nil
+}
+
+func (t *Testbed) start(ctx context.Context) error {
+	if err := errors.Join(clientgoscheme.AddToScheme(t.scheme), v1alpha1.AddToScheme(t.scheme)); err != nil {
+		return err
+	}
+	for _, directory := range []string{"storage", "data"} {
+		if err := os.MkdirAll(t.path(directory), 0o700); err != nil {
+			return err
+		}
+	}
+	binaries, err := controlplane.FindBinaries()
+	if err != nil {
+		return err
+	}
+	t.plane, err = controlplane.Start(ctx, controlplane.Options{
+		Directory: t.path("control-plane"), Logs: t.path("logs"), Binaries: binaries,
+		Prepare: func(ctx context.Context, administrator *rest.Config) error {
+			return t.install(ctx, binaries.Kubectl, administrator)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if t.client, err = t.NewClient("administrator"); err != nil {
+		return err
+	}
+	if err := t.StartForgeplane(ctx); err != nil {
+		return err
+	}
+	return t.populate(ctx)
+}
+
+// install applies what an installation has before Forgeplane runs in it.
+func (t *Testbed) install(ctx context.Context, kubectl string, administrator *rest.Config) error {
+	kubeconfig := t.path("administrator.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, administrator); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("config/default was not applied within %s", prepareTimeout))
+	defer cancel()
+	for _, args := range [][]string{
+		{"apply", "--server-side", "--kustomize", filepath.Join(t.options.Checkout, "config", "default")},
+		{"wait", "--for=condition=Established", "--timeout=1m", "customresourcedefinitions", "--all"},
+	} {
+		command := exec.CommandContext(ctx, kubectl, append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+		}
+	}
+	return nil
+}
+
+// populate makes what every testbed has.
+func (t *Testbed) populate(ctx context.Context) error {
+	root := v1alpha1.Reference{Name: Administrator}
+	err := t.Create(ctx,
+		&v1alpha1.RepositoryStorage{
+			ObjectMeta: metav1.ObjectMeta{Name: "default"},
+			Spec:       v1alpha1.RepositoryStorageSpec{Path: t.path("storage")},
+		},
+		&v1alpha1.User{
+			ObjectMeta: metav1.ObjectMeta{Name: Administrator},
+			Spec:       v1alpha1.UserSpec{Username: Administrator, Name: "Administrator", Email: "root@example.com", Admin: true},
+		},
+		&v1alpha1.AccessToken{
+			ObjectMeta: metav1.ObjectMeta{Name: Administrator},
+			Spec: v1alpha1.AccessTokenSpec{
+				UserRef: root, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: tokenSecret},
+			},
+		},
+	)
+	if err != nil {
+		return err
+	}
+	var secret corev1.Secret
+	if err := t.client.Get(ctx, client.ObjectKey{Namespace: forgeplane.Namespace, Name: tokenSecret}, &secret); err != nil {
+		return fmt.Errorf("reading the token of the administrator: %w", err)
+	}
+	if t.token = string(secret.Data["token"]); t.token == "" {
+		return errors.New("the administrator has no token")
+	}
+	return nil
+}
+
+// Stop ends all of it. What it has written stays in its directory.
+func (t *Testbed) Stop() error {
+	err := t.StopForgeplane()
+	if t.plane != nil {
+		err = errors.Join(err, t.plane.Stop())
+	}
+	return err
+}
+
+// Client is the administrator's of the cluster.
+func (t *Testbed) Client() client.WithWatch { return t.client }
+
+// NewClient returns a client of the cluster with a connection of its own, which may do everything.
+func (t *Testbed) NewClient(user string) (client.WithWatch, error) {
+	config, err := t.plane.Identity(user, "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: t.scheme})
+}
+
+// Token is the administrator's access token for Forgeplane.
+func (t *Testbed) Token() string { return t.token }
+
+// Kubeconfig is the path of the kubeconfig file by which Forgeplane reaches the cluster.
+func (t *Testbed) Kubeconfig() string { return t.path("data", "forgeplane.kubeconfig") }
+
+// ControlPlanePID is the process id of a program of the control plane.
+func (t *Testbed) ControlPlanePID(name string) (int, error) {
+	for _, p := range t.plane.Processes() {
+		if p.Name() == name {
+			return p.PID(), nil
+		}
+	}
+	return 0, fmt.Errorf("the control plane has no program %s", name)
+}
+
+// CPUDuring returns how many seconds Forgeplane, if it runs, and the programs of the control plane compute while something
+// is done.
+func (t *Testbed) CPUDuring(do func() error) (seconds float64, err error) {
+	before, err := t.cpu()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := t.cpu()
+	return (after - before).Seconds(), err
+}
+
+func (t *Testbed) cpu() (total time.Duration, err error) {
+	processes := t.plane.Processes()
+	if t.running != nil {
+		processes = append(processes, t.running.process)
+	}
+	for _, p := range processes {
+		one, err := usage.CPUTime(p.PID())
+		if err != nil {
+			return 0, err
+		}
+		total += one
+	}
+	return total, nil
+}
+
+// RepositoryDir is the directory of a project's repository.
+func (t *Testbed) RepositoryDir(p *v1alpha1.Project) string {
+	return t.path("storage", filepath.FromSlash(p.Status.RepositoryPath))
+}
+
+func (t *Testbed) path(elements ...string) string {
+	return filepath.Join(append([]string{t.options.Directory}, elements...)...)
+}

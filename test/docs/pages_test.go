@@ -1,0 +1,215 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+// page is a document of the project.
+type page struct {
+	// path is relative to the root of the repository.
+	path, text string
+}
+
+func read(path string) page {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	Expect(err).NotTo(HaveOccurred())
+	return page{path, string(text)}
+}
+
+// pages are the README and everything in docs.
+func pages() []page {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	Expect(err).NotTo(HaveOccurred())
+	all := []page{read("README.md")}
+	for _, file := range files {
+		all = append(all, read("docs/"+filepath.Base(file)))
+	}
+	return all
+}
+
+var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+
+// examples are the texts of the blocks of YAML.
+func (p page) examples() (all []string) {
+	for _, m := range fence.FindAllStringSubmatch(p.text, -1) {
+		if m[1] == "yaml" {
+			all = append(all, m[2])
+		}
+	}
+	return all
+}
+
+// section is what stands below a heading of the second level, up to the next one.
+func (p page) section(heading string) string {
+	_, rest, _ := strings.Cut(p.text, "\n## "+heading+"\n")
+	text, _, _ := strings.Cut(rest, "\n## ")
+	return text
+}
+
+// firstCells are what is in backticks in the first column of the tables of a text.
+func firstCells(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cell, _, _ := strings.Cut(line[2:], " | ")
+		for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+func kinds() (all []*apiextensionsv1.CustomResourceDefinition) {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "forgeplane.dev_*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.UnmarshalStrict(text, crd)).To(Succeed())
+		all = append(all, crd)
+	}
+	return all
+}
+
+var _ = Describe("The page of a kind", func() {
+	It("is there, in the form of the others", func() {
+		for _, crd := range kinds() {
+			p := read("docs/" + crd.Spec.Names.Singular + ".md")
+			Expect(p.text).To(HavePrefix("# " + crd.Spec.Names.Kind + "\n"))
+			Expect(p.text).To(ContainSubstring("short name `"+crd.Spec.Names.ShortNames[0]+"`"), p.path)
+			Expect(p.examples()).NotTo(BeEmpty(), "%s has no example", p.path)
+			for _, heading := range []string{"Fields", "Behaviour", "Conditions", "kubectl"} {
+				Expect(p.section(heading)).NotTo(BeEmpty(), "%s has no section %s", p.path, heading)
+			}
+			Expect(read("README.md").text).To(ContainSubstring("(" + p.path + ")"))
+		}
+	})
+
+	It("names every field, and none that is not there", func() {
+		for _, crd := range kinds() {
+			p := read("docs/" + crd.Spec.Names.Singular + ".md")
+			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+			described := map[string]bool{}
+			for _, path := range firstCells(p.section("Fields")) {
+				part, rest, ok := strings.Cut(path, ".")
+				if !ok || (part != "spec" && part != "status") {
+					continue // a table of values
+				}
+				top, _, _ := strings.Cut(rest, ".")
+				described[part+"."+top] = true
+				at := schema
+				for name := range strings.SplitSeq(path, ".") {
+					below, ok := at.Properties[name]
+					Expect(ok).To(BeTrue(), "%s describes %s, which is not in the schema", p.path, path)
+					at = &below
+				}
+			}
+			for _, part := range []string{"spec", "status"} {
+				for name := range schema.Properties[part].Properties {
+					if name != "conditions" && name != "observedGeneration" {
+						Expect(described).To(HaveKey(part+"."+name), p.path)
+					}
+				}
+			}
+		}
+	})
+
+	It("names every reason that the controller gives, and none that is not there", func() {
+		source := read("api/v1alpha1/conditions.go").text
+		reasons := map[string]string{} // by the name of the constant
+		for _, m := range regexp.MustCompile(`(?m)^\t(Reason\w+) = "(\w+)"$`).FindAllStringSubmatch(source, -1) {
+			reasons[m[1]] = m[2]
+		}
+		Expect(reasons).NotTo(BeEmpty())
+		known := map[string]bool{}
+		for _, reason := range reasons {
+			known[reason] = true
+		}
+		for _, crd := range kinds() {
+			kind := crd.Spec.Names.Singular
+			p := read("docs/" + kind + ".md")
+			described := firstCells(p.section("Conditions"))
+			for _, reason := range described {
+				Expect(known).To(HaveKey(reason), "%s describes a reason that nothing gives", p.path)
+			}
+			for _, reason := range given(kind, reasons) {
+				Expect(described).To(ContainElement(reason), p.path)
+			}
+		}
+	})
+
+	It("leads to places that are there", func() {
+		link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+		for _, p := range pages() {
+			for _, m := range link.FindAllStringSubmatch(p.text, -1) {
+				target, anchor, _ := strings.Cut(m[1], "#")
+				if strings.Contains(target, "://") {
+					continue
+				}
+				to := p.path
+				if target != "" {
+					to = filepath.Join(filepath.Dir(p.path), target)
+					Expect(filepath.Join(root, to)).To(Or(BeARegularFile(), BeADirectory()), "a link of %s", p.path)
+				}
+				if anchor != "" {
+					Expect(anchors(read(to))).To(ContainElement(anchor), "a link of %s to %s", p.path, to)
+				}
+			}
+		}
+	})
+})
+
+// given are the reasons that the sources of a controller name.
+func given(kind string, reasons map[string]string) (all []string) {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(root, "controllers", kind, "*.go"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	all = []string{"Ready", "Failed"}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		for _, m := range regexp.MustCompile(`v1alpha1\.(Reason\w+)`).FindAllStringSubmatch(string(text), -1) {
+			Expect(reasons).To(HaveKey(m[1]))
+			all = append(all, reasons[m[1]])
+		}
+		for call, reason := range map[string]string{"reference.Unresolved(": "ReferenceNotFound", "reference.Claim(": "ReferenceNotReady", "reference.Reachable(": "ReferenceNotReady", "WithIDs[": "AlreadyExists"} {
+			if strings.Contains(string(text), call) {
+				all = append(all, reason)
+			}
+		}
+	}
+	return all
+}
+
+// anchors are those that headings have where the pages are shown.
+func anchors(p page) (all []string) {
+	for line := range strings.Lines(p.text) {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			text := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			all = append(all, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return all
+}

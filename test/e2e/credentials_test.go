@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/controllers/accesstoken"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// credentials are all that the specs have come to know of, and that nobody else may.
+var credentials = map[string]bool{}
+
+// token returns the value of an access token, which is kept in a Secret of the same name.
+func token(name string) string {
+	GinkgoHelper()
+	value := admin.Kubectl("get", "secret", name, "--namespace", forgeplane.Namespace,
+		"--output=go-template={{.data.token | base64decode}}")
+	Expect(value).To(HavePrefix(accesstoken.Prefix))
+	credentials[value] = true
+	return value
+}
+
+// as returns the terminal of a user whose token has a Secret of that name.
+func as(username, secret string) terminal.Terminal {
+	GinkgoHelper()
+	return admin.As(username, token(secret))
+}
+
+// expectNoCredential expects that a text has no credential in it, be it as it is or as HTTP and Secrets write it.
+func expectNoCredential(where, text string) {
+	GinkgoHelper()
+	Expect(strings.Contains(text, accesstoken.Prefix)).To(BeFalse(), "%s holds a generated token", where)
+	for value := range credentials {
+		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value))} {
+			Expect(strings.Contains(text, form)).To(BeFalse(), "%s holds a credential", where)
+		}
+	}
+}

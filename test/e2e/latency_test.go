@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// limit is how soon a change counts.
+const limit = time.Second
+
+// command is one attempt to do something with git.
+type command func() (screen string, err error)
+
+// pushOf returns attempts to push a new commit each to a branch, as long as they are accepted, and the same one while they are refused.
+func pushOf(clone terminal.Terminal, branch string, options ...string) command {
+	accepted, number := true, 0
+	return func() (string, error) {
+		GinkgoHelper()
+		if accepted {
+			number++
+			clone.Commit("attempt.txt", fmt.Sprintf("%s %d\n", time.Now(), number))
+		}
+		screen, err := clone.Push(branch, options...)
+		accepted = err == nil
+		return terminal.Readable(screen), err
+	}
+}
+
+// expectAccepted expects that a command succeeds from a second after now on. It reports what the change was that made
+// it so, and when the first command had succeeded.
+func expectAccepted(change string, try command) {
+	GinkgoHelper()
+	changed := time.Now()
+	for {
+		begun := time.Since(changed)
+		screen, err := try()
+		if err == nil {
+			report(change+": accepted after", time.Since(changed))
+			return
+		}
+		Expect(begun).To(BeNumerically("<", limit), screen)
+	}
+}
+
+// expectRefused is the same for a command that must fail, and show each of the words.
+func expectRefused(change string, try command, words ...string) {
+	GinkgoHelper()
+	changed := time.Now()
+	for {
+		begun := time.Since(changed)
+		screen, err := try()
+		if err != nil {
+			report(change+": refused after", time.Since(changed))
+			for _, w := range words {
+				Expect(screen).To(ContainSubstring(w))
+			}
+			return
+		}
+		Expect(begun).To(BeNumerically("<", limit), "it was not refused")
+	}
+}
+
+// report puts a time into Ginkgo's report of the spec.
+func report(what string, took time.Duration) {
+	AddReportEntry(fmt.Sprintf("%s %s", what, took.Round(time.Millisecond)), ReportEntryVisibilityAlways)
+}

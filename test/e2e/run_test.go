@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/installation"
+)
+
+// printed returns the commands that make run ends its output with.
+func printed() []string {
+	GinkgoHelper()
+	_, text, found := strings.Cut(running.Output(), "Try next, in another shell in this directory:\n\n")
+	Expect(found).To(BeTrue())
+	var commands []string
+	for line := range strings.Lines(text) {
+		command, indented := strings.CutPrefix(line, "  ")
+		Expect(indented).To(BeTrue(), line)
+		commands = append(commands, strings.TrimSpace(command))
+	}
+	return commands
+}
+
+var _ = Describe("make run", func() {
+	It("is ready within 30 seconds", func() {
+		report("ready after", readyTime)
+		Expect(readyTime).To(BeNumerically("<", 30*time.Second))
+	})
+
+	It("writes a file to source that has all that clients need", func() {
+		Expect(admin.Getenv("FORGEPLANE_URL")).To(Equal(fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)))
+		Expect(admin.Getenv("FORGEPLANE_REGISTRY")).To(Equal(fmt.Sprintf("127.0.0.1:%d", ports.HTTP)))
+		Expect(admin.Getenv("FORGEPLANE_TOKEN")).To(Equal(token("root-token")))
+		Expect(admin.Getenv("KUBECONFIG")).To(BeARegularFile())
+		binaries, err := controlplane.FindBinaries()
+		Expect(err).NotTo(HaveOccurred())
+		first, _, _ := strings.Cut(admin.Getenv("PATH"), ":")
+		kubectl, err := filepath.EvalSymlinks(filepath.Join(first, "kubectl"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(filepath.EvalSymlinks(binaries.Kubectl)).To(Equal(kubectl))
+		Expect(admin.Kubectl("version")).To(ContainSubstring("Server Version"))
+	})
+
+	It("lets nobody else on the machine read its credentials", func() {
+		for _, name := range []string{"env", "git-credentials", "control-plane/administrator.kubeconfig", "forgeplane.kubeconfig"} {
+			info, err := os.Stat(filepath.Join(checkout.Data(), name))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(info.Mode().Perm()&0o077).To(BeZero(), name)
+		}
+	})
+
+	It("ends its output with three commands that work as printed", func() {
+		commands := printed()
+		Expect(commands).To(HaveLen(3))
+		shell := checkout.Terminal()
+		for _, command := range commands {
+			Expect(shell.Do("sh", "-c", command)).NotTo(ContainSubstring("error"), command)
+		}
+		Expect(shell.Do("sh", "-c", commands[0])).To(ContainSubstring("forgeplane/forgeplane"))
+		head := shell.Git("rev-parse", "HEAD")
+		Expect(shell.Git("ls-remote", admin.Getenv("FORGEPLANE_URL")+"/forgeplane/forgeplane.git")).
+			To(And(ContainSubstring(head+"\trefs/heads/main"), ContainSubstring(head+"\trefs/heads/first-try")))
+	})
+
+	It("refuses a second start at once, and names the first one's process", func() {
+		begun := time.Now()
+		screen := checkout.Terminal().With(installation.FreePorts().Variables()...).Fail(checkout.Program("run"))
+		Expect(time.Since(begun)).To(BeNumerically("<", 5*time.Second))
+		Expect(screen).To(And(ContainSubstring(checkout.Data()), ContainSubstring("is in use by another run"),
+			ContainSubstring(fmt.Sprintf("process %d)", running.PID())), ContainSubstring("DEV_DIR=")))
+		Expect(admin.Kubectl("get", "--raw=/readyz")).To(Equal("ok"), "the first goes on")
+	})
+
+	It("names each port that is taken, and the variable that changes it", func() {
+		elsewhere := GinkgoT().TempDir()
+		screen := checkout.Terminal().With(ports.Variables()...).With("DEV_DIR=" + elsewhere).Fail(checkout.Program("run"))
+		for variable, port := range map[string]int{"HTTP_PORT": ports.HTTP, "KUBE_PORT": ports.Kube, "HEALTH_PORT": ports.Health} {
+			Expect(screen).To(ContainSubstring(fmt.Sprintf("port %d, for ", port)))
+			Expect(screen).To(ContainSubstring("make run " + variable + "=<port>"))
+		}
+		Expect(filepath.Join(elsewhere, "control-plane")).NotTo(BeADirectory(), "nothing was started")
+	})
+
+	Describe("stopped and started again", Ordered, func() {
+		var harbour team
+		var before map[string]string
+		var head string
+
+		BeforeAll(func() {
+			harbour = newTeam("harbour")
+			head = harbour.start().Git("rev-parse", "HEAD")
+			Eventually(harbour.kubectl).WithArguments("get", "project", "app", "--output=jsonpath={.status.headCommit}").
+				WithTimeout(soon).WithPolling(polling).Should(Equal(head))
+			before = identities()
+		})
+
+		It("leaves no process behind when it is interrupted", func() {
+			Expect(checkout.Processes()).To(HaveLen(5), "itself, Forgeplane, and the three of the control plane")
+			report("stopped after", running.Interrupt())
+			Expect(checkout.Processes()).To(BeEmpty())
+			expectCleanLogs()
+			Expect(filepath.Join(checkout.Data(), "env")).To(BeARegularFile(), "who has a shell open can go on later")
+		})
+
+		It("takes the programs of KUBEBUILDER_ASSETS, and finds the same objects, repositories and tokens", func() {
+			assets, used := assets("etcd", "kube-apiserver")
+			start("KUBEBUILDER_ASSETS=" + assets)
+			report("ready again after", readyTime)
+			Expect(readyTime).To(BeNumerically("<", 30*time.Second))
+			Expect(used()).To(ConsistOf("etcd", "kube-apiserver"))
+			Expect(identities()).To(Equal(before))
+			Expect(harbour.as("dana").Git("ls-remote", harbour.url("app"), "refs/heads/main")).To(HavePrefix(head))
+		})
+
+		It("ends with an error, and everything with it, when a part of it ends", func() {
+			Expect(syscall.Kill(pidOf("forgeplane all"), syscall.SIGKILL)).To(Succeed())
+			Expect(running.WaitEnded()).To(MatchError(And(ContainSubstring("exit status 1"), ContainSubstring("forgeplane ended (signal: killed)"))))
+			Expect(checkout.Processes()).To(BeEmpty())
+			expectCleanLogs()
+			start()
+			Expect(identities()).To(Equal(before))
+		})
+	})
+})
+
+// pidOf returns the id of the one process of the checkout with some words in its command line.
+func pidOf(words string) (pid int) {
+	GinkgoHelper()
+	processes := checkout.Processes()
+	index := slices.IndexFunc(processes, func(line string) bool { return strings.Contains(line, words) })
+	Expect(index).To(BeNumerically(">=", 0), "no %q among %q", words, processes)
+	_, err := fmt.Sscan(processes[index], &pid)
+	Expect(err).NotTo(HaveOccurred())
+	return pid
+}
+
+// identities are the uid and id of every object, and the values of the tokens, under the objects' names.
+func identities() map[string]string {
+	GinkgoHelper()
+	all := map[string]string{}
+	for _, object := range admin.List("forge", "--all-namespaces") {
+		name := fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())
+		id, _, _ := unstructured.NestedInt64(object.Object, "spec", "id")
+		all[name] = fmt.Sprintf("%s %d", object.GetUID(), id)
+	}
+	for _, secret := range admin.List("secrets", "--namespace", forgeplane.Namespace) {
+		all["Secret "+secret.GetName()] = fmt.Sprint(secret.Object["data"])
+	}
+	all["FORGEPLANE_TOKEN"] = admin.Getenv("FORGEPLANE_TOKEN")
+	return all
+}
+
+// assets makes a directory with the given programs of the control plane in it, which note that they were used.
+func assets(programs ...string) (directory string, used func() []string) {
+	GinkgoHelper()
+	directory = GinkgoT().TempDir()
+	notes := GinkgoT().TempDir()
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	paths := map[string]string{"etcd": binaries.Etcd, "kube-apiserver": binaries.APIServer}
+	for _, name := range programs {
+		script := fmt.Sprintf("#!/bin/sh\n: >'%s'\nexec '%s' \"$@\"\n", filepath.Join(notes, name), paths[name])
+		Expect(os.WriteFile(filepath.Join(directory, name), []byte(script), 0o755)).To(Succeed())
+	}
+	return directory, func() (names []string) {
+		GinkgoHelper()
+		entries, err := os.ReadDir(notes)
+		Expect(err).NotTo(HaveOccurred())
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		return names
+	}
+}

@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// The story of a team, from its first object to its last. It works on the samples, as whoever tries Forgeplane does.
+var _ = Describe("The samples", Ordered, func() {
+	var acme team
+	var dana, max terminal.Terminal
+	const protection = "protectedbranch/website-releases"
+
+	BeforeAll(func() { acme = team{"acme"} })
+
+	It("are applied and become Ready", func() {
+		admin.Kubectl("apply", "--kustomize=config/samples", "--server-side")
+		admin.WaitReady("repositorystorage,user,accesstoken", "--all")
+		acme.waitReady("group,project,membership,deploykey,protectedbranch", "--all")
+	})
+
+	DescribeTable("are not written again when the same YAML is applied again", func(options ...string) {
+		apply := append([]string{"apply", "--kustomize=config/samples"}, options...)
+		admin.Kubectl(apply...)
+		before := versions()
+		Expect(before).To(HaveLen(16))
+		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
+			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
+		}
+		Consistently(versions).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
+	},
+		Entry("server-side", "--server-side"),
+		Entry("client-side"),
+	)
+
+	It("let their members clone the project, and nobody else", func() {
+		url := acme.url("website")
+		dana, max = as("dana", "dana-token").Clone(url), as("max", "max-token").Clone(url)
+		Expect(admin.Fail("git", "ls-remote", url)).To(ContainSubstring("could not read Username"))
+	})
+
+	It("take the maintainer's push to the default branch, and a developer's to a feature branch", func() {
+		max.Commit("README.md", "The website.\n")
+		max.MustPush("main")
+		dana.Git("fetch", "--quiet")
+		dana.Git("reset", "--quiet", "--hard", "origin/main")
+		id := dana.Commit("feature.txt", "New.\n")
+		dana.MustPush("feature")
+		Expect(max.Git("ls-remote", "origin", "refs/heads/feature")).To(HavePrefix(id))
+	})
+
+	It("show the push in the status of the project", func() {
+		id := max.Git("rev-parse", "HEAD")
+		Eventually(acme.kubectl).WithArguments("get", "project", "website", "--output=jsonpath={.status.headCommit}").
+			WithTimeout(soon).WithPolling(polling).Should(Equal(id))
+	})
+
+	It("refuse the developer's push to the default branch, and tell why", func() {
+		screen := dana.RefusedPush("main")
+		Expect(screen).To(ContainSubstring("remote: The push is refused, and nothing was changed.\n"))
+		Expect(screen).To(MatchRegexp(`remote: Branch "main" is protected by "main" \(acme/website-main-[0-9a-f]+\): ` +
+			`only Maintainers may push to it. You have the Developer role.\n`))
+		Expect(screen).To(ContainSubstring("! [remote rejected] HEAD -> main (pre-receive hook declined)\n"))
+	})
+
+	It("refuse to rewrite the default branch, and tell why", func() {
+		before := max.Git("ls-remote", "origin", "refs/heads/main")
+		max.Git("commit", "--quiet", "--amend", "--message", "Something else")
+		screen := max.RefusedPush("main", "--force")
+		Expect(screen).To(ContainSubstring(`and nobody may rewrite its history. Fetch it, rebase or merge, and push without force.`))
+		Expect(max.Git("ls-remote", "origin", "refs/heads/main")).To(Equal(before))
+		max.Git("reset", "--quiet", "--hard", "origin/main")
+	})
+
+	It("refuse to delete the default branch, and tell why", func() {
+		screen := terminal.Readable(max.Fail("git", "push", "origin", ":refs/heads/main"))
+		Expect(screen).To(ContainSubstring("so Git cannot delete it. Whoever may unprotect it can delete it through the API.\n"))
+		Expect(max.Git("ls-remote", "origin", "refs/heads/main")).NotTo(BeEmpty())
+	})
+
+	It("refuse every push to what matches a wildcard", func() {
+		for _, branch := range []string{"release/1.0", "release/2/hotfix"} {
+			Expect(max.RefusedPush(branch)).To(ContainSubstring(fmt.Sprintf(
+				`remote: Branch %q is protected by "release/*" (acme/website-releases): no one may push to it. You have the Maintainer role.`, branch)))
+		}
+		max.MustPush("released")
+	})
+
+	It("let developers push within a second of being told to, and no longer", func() {
+		try := pushOf(dana, "release/1.0")
+		_, err := try()
+		Expect(err).To(HaveOccurred())
+		edit := func(from, to string) {
+			GinkgoHelper()
+			file := filepath.Join(checkout.Dir, "config", "samples", "protectedbranch.yaml")
+			text, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(text)).To(ContainSubstring(from))
+			Expect(os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o644)).To(Succeed())
+			admin.Kubectl("apply", "--filename="+file)
+		}
+		edit("role: NoOne", "role: Developer")
+		expectAccepted("developers may push to release/*", try)
+		acme.waitReady(protection)
+		Expect(acme.kubectl("get", protection, "--output=jsonpath={.status.push[*].description}")).To(Equal("Developers + Maintainers"))
+		Eventually(acme.kubectl).WithArguments("get", protection, "--output=jsonpath={.status.matchedBranches[*]}").
+			WithTimeout(soon).WithPolling(polling).Should(Equal("release/1.0"))
+		edit("role: Developer", "role: NoOne")
+		expectRefused("nobody may push to release/*", try, "no one may push to it")
+	})
+
+	It("take a push within a second of the end of the protection", func() {
+		try := pushOf(dana, "release/1.0")
+		acme.kubectl("delete", protection)
+		expectAccepted("the protection is deleted", try)
+	})
+
+	It("leave no repository behind when the project is deleted", func() {
+		repository := repositoryOf("acme", "website")
+		Expect(repository).To(BeADirectory())
+		begun := time.Now()
+		acme.kubectl("delete", "project", "website", "--timeout=60s")
+		report("project deleted after", time.Since(begun))
+		Expect(repository).NotTo(BeADirectory())
+		Expect(dana.Fail("git", "fetch")).To(ContainSubstring("could not be found or you don't have permission to view it"))
+		Eventually(acme.kubectl).WithArguments("get", "protectedbranch,deploykey", "--output=name").
+			WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "they go with the project")
+	})
+
+	It("go with their namespace", func() {
+		begun := time.Now()
+		admin.Kubectl("delete", "namespace", "acme", "--timeout=60s")
+		report("namespace deleted after", time.Since(begun))
+	})
+})
+
+// versions are the resourceVersions of all objects that the samples declare or cause.
+func versions() map[string]string {
+	GinkgoHelper()
+	all := map[string]string{}
+	for _, object := range append(admin.List("forge", "--all-namespaces"), admin.List("secrets", "--namespace="+forgeplane.Namespace)...) {
+		of := strings.TrimSuffix(object.GetName(), "-token")
+		if object.GetNamespace() == "acme" || slices.Contains([]string{"root", "max", "dana"}, of) {
+			all[object.GetKind()+" "+object.GetName()] = object.GetResourceVersion()
+		}
+	}
+	return all
+}
+
+// repositoryOf is the directory of a project's repository.
+func repositoryOf(namespace, project string) string {
+	GinkgoHelper()
+	object := admin.Get("project", project, "--namespace="+namespace)
+	status := object.Object["status"].(map[string]any)
+	storage := admin.Field(".spec.path", "repositorystorage", status["storage"].(string))
+	return filepath.Join(storage, status["repositoryPath"].(string))
+}

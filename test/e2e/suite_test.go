@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+func TestEndToEnd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Forgeplane from end to end")
+}
+
+const (
+	// soon is for what follows a change without anybody waiting for it in vain.
+	soon    = 30 * time.Second
+	polling = 20 * time.Millisecond
+)
+
+// What all specs share: one checkout, what runs in it, and the administrator of the cluster at his terminal. A spec that
+// stops what runs starts it again.
+var (
+	checkout  *installation.Checkout
+	ports     installation.Ports
+	running   *installation.Run
+	readyTime time.Duration
+	admin     terminal.Terminal
+)
+
+var _ = BeforeSuite(func() {
+	checkout = installation.NewCheckout()
+	ports = installation.FreePorts()
+	DeferCleanup(func() {
+		if running != nil {
+			running.Stop()
+		}
+	})
+	start()
+})
+
+// start starts make run, waits until it is ready and sources its environment.
+func start(env ...string) {
+	GinkgoHelper()
+	running = checkout.Start(append(ports.Variables(), env...)...)
+	readyTime = running.WaitReady()
+	admin = checkout.Sourced()
+}
+
+// After everything that the specs have done, no log and no object has a credential in it. At last make run is killed, which
+// leaves none of its processes.
+var _ = AfterSuite(func() {
+	if admin.Env == nil {
+		return // it was never ready
+	}
+	expectCleanLogs()
+	for _, kind := range strings.Fields(admin.Kubectl("api-resources", "--verbs=list", "--output=name")) {
+		if kind != "secrets" {
+			expectNoCredential(kind, admin.Kubectl("get", kind, "--all-namespaces", "--output=yaml", "--show-managed-fields"))
+		}
+	}
+	running.Kill()
+	Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+})
+
+// expectCleanLogs expects that what was logged and printed by the two last starts has no credential in it.
+func expectCleanLogs() {
+	GinkgoHelper()
+	logs, err := filepath.Glob(filepath.Join(checkout.Data(), "logs*", "*.log"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(logs).To(ContainElement(HaveSuffix("/logs/forgeplane.log")))
+	outputs, err := filepath.Glob(filepath.Join(checkout.Dir, ".run-*.out"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range append(logs, outputs...) {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		expectNoCredential(file, string(text))
+	}
+}

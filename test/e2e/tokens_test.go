@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+const notValid = "remote: The access token is not valid: it may be unknown, expired or revoked."
+
+var _ = Describe("A token", Ordered, func() {
+	var office team
+
+	BeforeAll(func() {
+		office = newTeam("office")
+		office.start()
+	})
+
+	// another declares one more token of Dana's, and returns a work tree that pushes with it.
+	another := func(name string, scopes ...string) terminal.Terminal {
+		GinkgoHelper()
+		name = office.user(name)
+		office.apply(fmt.Sprintf(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: %s}
+spec: {userRef: {name: TEAM-dana}, scopes: [%s], secretRef: {name: %[1]s}}
+`, name, strings.Join(scopes, ", ")))
+		admin.WaitReady("accesstoken/" + name)
+		return as(office.user("dana"), name).In(office.clone("dana").Dir)
+	}
+	listing := func(t terminal.Terminal) command {
+		return func() (string, error) { return t.Try("git", "ls-remote", "origin") }
+	}
+
+	It("is refused within a second of being revoked", func() {
+		dana := another("revoked", "write_repository")
+		try := pushOf(dana, "revoked")
+		Expect(try()).Error().NotTo(HaveOccurred())
+		admin.Kubectl("patch", "accesstoken", office.user("revoked"), "--type=merge", "--patch", `{"spec":{"revoked":true}}`)
+		expectRefused("the token is revoked", try, notValid)
+		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Stalled\")].reason}=Revoked", "--timeout=30s",
+			"accesstoken", office.user("revoked"))
+	})
+
+	It("is refused within a second of being deleted, and its Secret goes with it", func() {
+		dana := another("deleted", "write_repository")
+		Expect(listing(dana)()).Error().NotTo(HaveOccurred())
+		admin.Kubectl("delete", "accesstoken", office.user("deleted"))
+		expectRefused("the token is deleted", listing(dana), notValid)
+		admin.Kubectl("wait", "--for=delete", "--timeout=30s", "--namespace=forgeplane-system", "secret/"+office.user("deleted"))
+	})
+
+	It("is refused from the moment on at which it expires", func() {
+		dana := another("expiring", "write_repository")
+		Expect(listing(dana)()).Error().NotTo(HaveOccurred())
+		expiry := time.Now().Add(2 * time.Second).Truncate(time.Second)
+		admin.Kubectl("patch", "accesstoken", office.user("expiring"), "--type=merge", "--patch",
+			fmt.Sprintf(`{"spec":{"expiresAt":%q}}`, expiry.UTC().Format(time.RFC3339)))
+		Eventually(func() error {
+			_, err := listing(dana)()
+			return err
+		}).WithTimeout(time.Until(expiry.Add(limit))).WithPolling(polling).Should(HaveOccurred())
+		Expect(time.Now()).To(BeTemporally(">=", expiry), "not before")
+		Expect(dana.Fail("git", "ls-remote", "origin")).To(ContainSubstring(notValid))
+		admin.Kubectl("wait", "--for=jsonpath={.status.conditions[?(@.type==\"Stalled\")].reason}=Expired", "--timeout=30s",
+			"accesstoken", office.user("expiring"))
+	})
+
+	It("that nobody knows is refused, be it for a public project", func() {
+		otto := admin.As("otto", "fpat-nobody-has-ever-seen-this-one")
+		Expect(otto.Fail("git", "ls-remote", office.url("app"))).To(ContainSubstring(notValid))
+		public := answer(admin.Getenv("FORGEPLANE_URL")+"/forgeplane/forgeplane.git/info/refs?service=git-upload-pack", "fpat-nor-this-one")
+		Expect(public.status).To(Equal(http.StatusUnauthorized))
+	})
+
+	DescribeTable("does what its scopes allow", func(scope string, fetches, pushes bool) {
+		dana := another(strings.ReplaceAll(scope, "_", "-"), scope)
+		screen, err := dana.Try("git", "fetch")
+		if fetches {
+			Expect(err).NotTo(HaveOccurred(), screen)
+		} else {
+			Expect(screen).To(ContainSubstring("remote: The access token lacks a scope: to fetch it needs read_repository, write_repository or api."))
+		}
+		dana.Commit("scope.txt", scope)
+		screen, err = dana.Push(scope)
+		if pushes {
+			Expect(err).NotTo(HaveOccurred(), screen)
+		} else {
+			Expect(screen).To(ContainSubstring("remote: The access token lacks a scope: to push it needs write_repository or api."))
+		}
+	},
+		Entry("api", "api", true, true),
+		Entry("write_repository", "write_repository", true, true),
+		Entry("read_repository", "read_repository", true, false),
+		Entry("read_api", "read_api", false, false),
+	)
+
+	It("lets nobody in whose user is blocked, and lets him in again", func() {
+		try := pushOf(office.clone("dana"), "blocked")
+		Expect(try()).Error().NotTo(HaveOccurred())
+		state := func(state string) {
+			GinkgoHelper()
+			admin.Kubectl("patch", "user", office.user("dana"), "--type=merge", "--patch", fmt.Sprintf(`{"spec":{"state":%q}}`, state))
+		}
+		state("Blocked")
+		expectRefused("the user is blocked", try, "remote: Your account has been blocked.")
+		state("Active")
+		expectAccepted("the user is active again", try)
+	})
+})

@@ -1,0 +1,97 @@
+// Package forgeplane starts Forgeplane beside a control plane on the same machine, as "make run" and tests do.
+package forgeplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+const (
+	// Namespace is that of the platform: it holds the Secrets of access tokens.
+	Namespace = "forgeplane-system"
+	// serviceAccount is who Forgeplane is in the cluster, here by a certificate of that name: a permission that is missing
+	// in config/rbac is missing here too.
+	serviceAccount = "system:serviceaccount:" + Namespace + ":forgeplane"
+
+	// grace is for pushes under way.
+	grace        = 15 * time.Second
+	pollInterval = 20 * time.Millisecond
+)
+
+// Options say what to start.
+type Options struct {
+	// Programs is the directory of the executables forgeplane and forgeplane-hook.
+	Programs string
+	// Data is the directory of what Forgeplane itself needs: its kubeconfig file and its socket. Two that run at the
+	// same time must not share it.
+	Data string
+	// Logs is the directory of the log, which is appended to.
+	Logs string
+	// HTTPPort and HealthPort are where it listens on 127.0.0.1: for clients, and for health checks.
+	HTTPPort, HealthPort int
+	// ControlPlane is what it works on; config/default is applied to it.
+	ControlPlane *controlplane.ControlPlane
+}
+
+// Program returns how to run Forgeplane with everything in one process, and writes the kubeconfig file that it needs.
+func (o Options) Program() (process.Program, error) {
+	identity, err := o.ControlPlane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
+	if err != nil {
+		return process.Program{}, err
+	}
+	kubeconfig := filepath.Join(o.Data, "forgeplane.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
+		return process.Program{}, err
+	}
+	return process.Program{
+		Name: "forgeplane",
+		Path: filepath.Join(o.Programs, "forgeplane"),
+		Args: []string{
+			"all",
+			"--development",
+			"--kubeconfig=" + kubeconfig,
+			"--http-address=" + loopback(o.HTTPPort),
+			"--hook-binary=" + filepath.Join(o.Programs, "forgeplane-hook"),
+			"--runtime-dir=" + filepath.Join(o.Data, "run"),
+			"--health-address=" + loopback(o.HealthPort),
+			"--metrics-address=0",
+		},
+		Dir:   o.Data,
+		Log:   filepath.Join(o.Logs, "forgeplane.log"),
+		Grace: grace,
+	}, nil
+}
+
+// WaitReady polls Forgeplane until it says that it is ready, which no watch can tell. When the context ends first, it
+// returns the cause of that.
+func (o Options) WaitReady(ctx context.Context) error {
+	prober := http.Client{Timeout: 5 * time.Second}
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(o.HealthPort)+"/readyz", http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := prober.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

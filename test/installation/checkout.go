@@ -1,0 +1,90 @@
+// Package installation is Forgeplane as somebody has it who has just cloned it: a checkout with built programs, and what
+// "make run" starts in it.
+package installation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// Checkout is a copy of the checkout that the tests are in, its uncommitted changes and its history included.
+type Checkout struct {
+	// Dir is the work tree.
+	Dir string
+
+	home string
+}
+
+// programs are what "make build" builds.
+var programs = []string{"run", "forgeplane", "forgeplane-hook"}
+
+// NewCheckout copies the checkout into a directory that goes with the spec or suite, and the programs that
+// "make build" builds, which it calls.
+func NewCheckout() *Checkout {
+	GinkgoHelper()
+	space := GinkgoT().TempDir()
+	c := &Checkout{Dir: filepath.Join(space, "forgeplane"), home: filepath.Join(space, "home")}
+	Expect(os.Mkdir(c.home, 0o700)).To(Succeed())
+	source := root()
+	shell := terminal.New(source, c.home).With("GOFLAGS="+os.Getenv("GOFLAGS"), "GOPATH="+os.Getenv("GOPATH"), "HOME="+os.Getenv("HOME"),
+		"GOCACHE="+os.Getenv("GOCACHE"), "GOMODCACHE="+os.Getenv("GOMODCACHE"))
+	shell.Do("make", "--no-print-directory", "build")
+	shell.Git("clone", "--quiet", "--no-checkout", source, c.Dir)
+	for path := range strings.SplitSeq(shell.Git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
+		copyFile(filepath.Join(source, path), filepath.Join(c.Dir, path))
+	}
+	copied := shell.In(c.Dir)
+	copied.Git("reset", "--quiet")
+	// Whatever the original is on, the copy is on a branch, as after git clone.
+	copied.Git("checkout", "--quiet", "-B", "main")
+	for _, name := range programs {
+		copyFile(filepath.Join(source, "bin", name), c.Program(name))
+	}
+	Expect(os.Symlink(filepath.Join(source, "bin", "k8s"), c.Program("k8s"))).To(Succeed())
+	return c
+}
+
+// Program is the path of a program in bin.
+func (c *Checkout) Program(name string) string { return filepath.Join(c.Dir, "bin", name) }
+
+// root is the checkout that the working directory is in.
+func root() string {
+	GinkgoHelper()
+	directory, err := os.Getwd()
+	Expect(err).NotTo(HaveOccurred())
+	for directory != filepath.Dir(directory) {
+		if _, err := os.Stat(filepath.Join(directory, "go.mod")); err == nil {
+			return directory
+		}
+		directory = filepath.Dir(directory)
+	}
+	Fail("the working directory is in no checkout")
+	return ""
+}
+
+// copyFile copies a file or link, unless it is not there: git lists what was deleted and not committed, too. As Go's
+// test cache knows which files of the module a test has opened, a change of any of them makes the test run again.
+func copyFile(from, to string) {
+	GinkgoHelper()
+	info, err := os.Lstat(from)
+	if os.IsNotExist(err) || err == nil && info.IsDir() {
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.MkdirAll(filepath.Dir(to), 0o755)).To(Succeed())
+	if info.Mode()&os.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Symlink(target, to)).To(Succeed())
+		return
+	}
+	content, err := os.ReadFile(from)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(to, content, info.Mode().Perm())).To(Succeed())
+}

@@ -1,0 +1,77 @@
+package installation
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Processes returns the processes that run now and have to do with the checkout, each as a line for people: those whose
+// program, arguments or working directory are in it, or descend from one of these. It skips the spec where the operating
+// system does not tell.
+func (c *Checkout) Processes() []string {
+	GinkgoHelper()
+	if runtime.GOOS != "linux" {
+		Skip("only Linux tells in /proc what runs")
+	}
+	all, err := filepath.Glob("/proc/[0-9]*")
+	Expect(err).NotTo(HaveOccurred())
+	parents := map[int]int{}
+	related := map[int]bool{}
+	var pids []int
+	for _, directory := range all {
+		pid, err := strconv.Atoi(filepath.Base(directory))
+		Expect(err).NotTo(HaveOccurred())
+		if pid == os.Getpid() {
+			continue
+		}
+		pids = append(pids, pid)
+		parents[pid] = parent(directory)
+		related[pid] = c.mentions(directory)
+	}
+	var lines []string
+	for _, pid := range pids {
+		for ancestor := pid; ancestor != 0; ancestor = parents[ancestor] {
+			if related[ancestor] {
+				command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				lines = append(lines, fmt.Sprintf("%d %s", pid, bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
+				break
+			}
+		}
+	}
+	return lines
+}
+
+// mentions reports whether a process, whose directory in /proc it is given, has the checkout in its program, arguments or
+// working directory. One that ends meanwhile has not.
+func (c *Checkout) mentions(directory string) bool {
+	for _, link := range []string{"cwd", "exe"} {
+		if target, err := os.Readlink(filepath.Join(directory, link)); err == nil && strings.HasPrefix(target, c.Dir) {
+			return true
+		}
+	}
+	command, err := os.ReadFile(filepath.Join(directory, "cmdline"))
+	return err == nil && bytes.Contains(command, []byte(c.Dir))
+}
+
+// parent returns the parent's process id, 0 for a process that has ended or is about to.
+func parent(directory string) int {
+	stat, err := os.ReadFile(filepath.Join(directory, "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name of the program, in parentheses, may have anything in it.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if fields[0] == "Z" {
+		return 0
+	}
+	pid, _ := strconv.Atoi(fields[1])
+	return pid
+}

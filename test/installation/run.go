@@ -1,0 +1,135 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+const (
+	// readyTimeout is for machines that do other things as well.
+	readyTimeout = 90 * time.Second
+	stopTimeout  = 60 * time.Second
+	polling      = 20 * time.Millisecond
+)
+
+// Ports are the variables of make run that say where it listens.
+type Ports struct{ HTTP, Kube, Health int }
+
+// FreePorts returns ports that nobody listens on.
+func FreePorts() Ports {
+	GinkgoHelper()
+	var p Ports
+	for _, port := range []*int{&p.HTTP, &p.Kube, &p.Health} {
+		var err error
+		*port, err = controlplane.FreePort(context.Background())
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return p
+}
+
+// Variables are the ports as make run takes them from its environment.
+func (p Ports) Variables() []string {
+	return []string{
+		fmt.Sprintf("HTTP_PORT=%d", p.HTTP), fmt.Sprintf("KUBE_PORT=%d", p.Kube), fmt.Sprintf("HEALTH_PORT=%d", p.Health),
+	}
+}
+
+// Run is what "make run" runs, with its data in .dev of the checkout.
+type Run struct {
+	// Begun is when it was started.
+	Begun time.Time
+
+	checkout *Checkout
+	process  *process.Process
+	output   string
+}
+
+// Start starts Forgeplane as make run does, with more in the environment. The caller ends it by Stop.
+func (c *Checkout) Start(env ...string) *Run {
+	GinkgoHelper()
+	output, err := os.CreateTemp(c.Dir, ".run-*.out")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(output.Close()).To(Succeed())
+	r := &Run{Begun: time.Now(), checkout: c, output: output.Name()}
+	r.process, err = process.Start(process.Program{
+		Name: "make run", Path: c.Program("run"), Dir: c.Dir, Env: append(os.Environ(), env...), Log: r.output, Grace: stopTimeout,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+// WaitReady waits until the run is ready, as whoever started it sees it, and returns how long that took.
+func (r *Run) WaitReady() time.Duration {
+	GinkgoHelper()
+	Eventually(func() string {
+		select {
+		case <-r.process.Done():
+			StopTrying("make run has ended").Wrap(r.process.Ended()).Now()
+		default:
+		}
+		return r.Output()
+	}).WithTimeout(readyTimeout).WithPolling(polling).Should(ContainSubstring("Try next"))
+	return time.Since(r.Begun)
+}
+
+// Output is what the run has printed.
+func (r *Run) Output() string {
+	GinkgoHelper()
+	text, err := os.ReadFile(r.output)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+// PID is its process id.
+func (r *Run) PID() int { return r.process.PID() }
+
+// Interrupt is Ctrl-C. It returns when the run has ended, which is no failure, with how long that took.
+func (r *Run) Interrupt() time.Duration {
+	GinkgoHelper()
+	begun := time.Now()
+	Expect(syscall.Kill(r.PID(), syscall.SIGINT)).To(Succeed())
+	Expect(r.WaitEnded()).To(MatchError(ContainSubstring("exit status 0")))
+	return time.Since(begun)
+}
+
+// Stop ends it, if it has not ended yet.
+func (r *Run) Stop() {
+	GinkgoHelper()
+	Expect(r.process.Stop()).To(Succeed())
+}
+
+// WaitEnded waits until it has ended by itself, and says how it did.
+func (r *Run) WaitEnded() error {
+	GinkgoHelper()
+	Eventually(r.process.Done()).WithTimeout(stopTimeout).WithPolling(polling).Should(BeClosed())
+	return r.process.Ended()
+}
+
+// Kill ends it as a crash would.
+func (r *Run) Kill() {
+	GinkgoHelper()
+	Expect(r.process.Kill()).To(Succeed())
+}
+
+// Data is the directory that keeps everything.
+func (c *Checkout) Data() string { return filepath.Join(c.Dir, ".dev") }
+
+// Terminal returns a terminal in the checkout, before anybody has sourced anything.
+func (c *Checkout) Terminal() terminal.Terminal { return terminal.New(c.Dir, c.home) }
+
+// Sourced returns a terminal in the checkout after ". .dev/env".
+func (c *Checkout) Sourced() terminal.Terminal {
+	GinkgoHelper()
+	return c.Terminal().Sourced(".dev/env")
+}

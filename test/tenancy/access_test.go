@@ -1,0 +1,128 @@
+package tenancy_test
+
+import (
+	"reflect"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("The API server lets an editor of one namespace", func() {
+	var w *world
+	BeforeEach(func() { w = newWorld() })
+
+	forbidden := Satisfy(apierrors.IsForbidden)
+
+	It("read and write nothing of another namespace", func(ctx SpecContext) {
+		for _, o := range []client.Object{w.acme, w.website, w.owner, w.key, w.protected, w.secret} {
+			o = o.DeepCopyObject().(client.Object)
+			Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(o), o)).To(forbidden)
+			Expect(w.editor.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))).To(forbidden)
+			Expect(w.editor.Delete(ctx, o)).To(forbidden)
+			o.SetResourceVersion("")
+			o.SetName("new")
+			Expect(w.editor.Create(ctx, o)).To(forbidden)
+		}
+		for _, list := range []client.ObjectList{
+			&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{},
+			&v1alpha1.ProtectedBranchList{}, &corev1.SecretList{},
+		} {
+			Expect(w.editor.List(ctx, list, client.InNamespace(w.team))).To(forbidden)
+			Expect(w.editor.List(ctx, list)).To(forbidden)
+			Expect(w.editor.List(ctx, list, client.InNamespace(w.space))).To(Succeed(), "her own she may")
+		}
+		w.expectUntouched()
+	})
+
+	It("neither see nor make users, tokens and storages", func(ctx SpecContext) {
+		for _, o := range []client.Object{w.ada, w.token, w.storage} {
+			o = o.DeepCopyObject().(client.Object)
+			Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(o), o)).To(forbidden)
+			Expect(w.editor.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"admin":true}}`)))).To(forbidden)
+			Expect(w.editor.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"status":{"id":1}}`)))).To(forbidden)
+		}
+		become := forge.User("mallory").Named("mallory-2").Admin().Build()
+		Expect(w.editor.Create(ctx, become)).To(forbidden)
+		Expect(w.editor.Create(ctx, forge.AccessToken("stolen").For(w.ada).Build())).To(forbidden)
+		Expect(w.editor.Create(ctx, forge.RepositoryStorage("everything").At("/etc").Build())).To(forbidden)
+		w.expectUntouched()
+	})
+
+	It("not read the values of tokens", func(ctx SpecContext) {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: w.token.Spec.SecretRef.Name}}
+		Expect(w.Live().Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed(), "it is there")
+		Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(s), s)).To(forbidden)
+		Expect(w.editor.List(ctx, &corev1.SecretList{}, client.InNamespace(forge.PlatformNamespace))).To(forbidden)
+		Expect(w.editor.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: "mine"}})).To(forbidden)
+	})
+
+	It("write no status and no finalizers by subresource, not even of her own", func(ctx SpecContext) {
+		key := forge.DeployKey("k").Of(w.mine).Build()
+		b, m := forge.ProtectedBranch("x").Of(w.mine).Build(), forge.Membership(w.mallory).In(w.mine).Build()
+		w.declare(key, b, m)
+		w.ExpectReady(key, b, m)
+		for _, o := range []client.Object{w.own, w.mine, key, b, m} {
+			o = o.DeepCopyObject().(client.Object)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":7}}`))
+			Expect(w.editor.Status().Patch(ctx, o, patch)).To(forbidden)
+			Expect(w.editor.Status().Update(ctx, o)).To(forbidden)
+		}
+		w.expectUntouched()
+	})
+
+	It("bring no status along with an object, and change none with it", func(ctx SpecContext) {
+		p := forge.Project("brought").In(w.own).Build()
+		p.Status = v1alpha1.ProjectStatus{
+			ID: w.website.Spec.ID, FullPath: "acme/website", Storage: "default", RepositoryPath: w.website.Status.RepositoryPath,
+			RefsChecksum: w.website.Status.RefsChecksum, ProtectedDefaultBranch: "main",
+		}
+		w.declare(p)
+		w.ExpectReady(p)
+		Expect(p.Status.ID).NotTo(Equal(w.website.Spec.ID))
+		Expect(p.Status.FullPath).To(Equal("bolt/brought"))
+		Expect(p.Status.RepositoryPath).NotTo(Equal(w.website.Status.RepositoryPath))
+
+		before := w.mine.Status
+		w.mine.Status.RepositoryPath, w.mine.Status.Storage, w.mine.Status.ID = w.website.Status.RepositoryPath, "elsewhere", 1
+		Expect(w.editor.Update(ctx, w.mine)).To(Succeed())
+		w.Refresh(w.mine)
+		Expect(w.mine.Status).To(Equal(before))
+		w.expectUntouched()
+	})
+
+	It("not make an object hers by naming it as its owner", func(ctx SpecContext) {
+		// A Secret that a token keeps its value in goes with the token; nothing of the kind can be brought about from here.
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: w.token.Spec.SecretRef.Name}, StringData: map[string]string{"token": "a-value-of-my-own-choice"}}
+		Expect(w.editor.Create(ctx, s)).To(Succeed())
+		w.expectUntouched()
+	})
+})
+
+// tried are the namespaced kinds for which there are sentences. A new one is to get some.
+var tried = []string{"DeployKey", "Group", "Membership", "Project", "ProtectedBranch"}
+
+var _ = It("is tried with every namespaced kind", func() {
+	f := forge.New(cluster, forge.Options{})
+	var namespaced []string
+	for kind, typ := range f.Live().Scheme().KnownTypes(v1alpha1.GroupVersion) {
+		o, ok := reflect.New(typ).Interface().(frame.Object)
+		if !ok {
+			continue // a list, or the options of a request
+		}
+		scoped, err := f.Live().IsObjectNamespaced(o)
+		Expect(err).NotTo(HaveOccurred())
+		if scoped {
+			namespaced = append(namespaced, kind)
+		}
+	}
+	Expect(namespaced).To(ConsistOf(tried))
+})

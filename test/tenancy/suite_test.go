@@ -1,0 +1,21 @@
+// Package tenancy_test tries, kind by kind, what somebody can do who may write everything in one namespace and nothing
+// elsewhere: nothing of it may reach the objects, the projects, the users or the Secrets of others.
+package tenancy_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var cluster *forge.Cluster
+
+func TestTenancy(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Tenancy")
+}
+
+var _ = BeforeSuite(func() { cluster = forge.StartCluster() })

@@ -1,0 +1,206 @@
+package tenancy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/role"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// world has two teams. One has all that a team can have; the other one's namespace is in the hands of Mallory, who is an
+// editor of it and nothing else.
+type world struct {
+	*forge.Forge
+	running *forge.Running
+
+	// Of the team that is to be left in peace.
+	team      string
+	acme      *v1alpha1.Group
+	website   *v1alpha1.Project
+	owner     *v1alpha1.Membership
+	key       *v1alpha1.DeployKey
+	protected *v1alpha1.ProtectedBranch
+	secret    *corev1.Secret
+	ada       *v1alpha1.User
+	token     *v1alpha1.AccessToken
+	storage   *v1alpha1.RepositoryStorage
+
+	// Of Mallory.
+	space   string
+	own     *v1alpha1.Group
+	mine    *v1alpha1.Project
+	mallory *v1alpha1.User
+	editor  client.Client
+
+	before map[string]string
+}
+
+func newWorld(rules ...catalog.RootGroupRule) *world {
+	GinkgoHelper()
+	f := forge.New(cluster, forge.Options{RootGroups: rules})
+	w := &world{Forge: f, team: f.NewNamespace(), space: f.NewNamespace()}
+	w.storage = f.NewStorage("default")
+	w.ada, w.mallory = forge.User("ada").Build(), forge.User("mallory").Build()
+	w.token = forge.AccessToken("ada").For(w.ada).Build()
+	w.acme = forge.Group("acme").In(w.team).Build()
+	w.website = forge.Project("website").In(w.acme).Build()
+	w.owner = forge.Membership(w.ada).In(w.acme).As(v1alpha1.RoleOwner).Build()
+	w.key = forge.DeployKey("ci").Of(w.website).ReadWrite().Build()
+	w.protected = forge.ProtectedBranch("release/*").Of(w.website).Push(forge.Level(w.ada), forge.Level(w.key)).Build()
+	w.secret = &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.team, Name: "import"}, StringData: map[string]string{"username": "u", "password": "p"},
+	}
+	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.secret)
+	w.running = f.Run()
+	f.ExpectReady(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected)
+
+	w.editor = cluster.ClientOf("mallory@example.com")
+	f.Create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: "editor"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory@example.com"}},
+	})
+	w.youngerFromHere()
+	w.own = forge.Group("bolt").In(w.space).Build()
+	w.mine = forge.Project("app").In(w.own).Build()
+	// The roles of Kubernetes are put together, and bindings come into force, in their own time.
+	Eventually(func() error { return w.editor.Create(GinkgoT().Context(), w.own) }).WithTimeout(20 * time.Second).Should(Succeed())
+	w.declare(w.mine)
+	f.ExpectReady(w.own, w.mine)
+	w.running.ExpectIdle()
+	w.before = w.snapshot()
+	return w
+}
+
+// youngerFromHere lets what comes next be younger than what there is: of the same second it would be up to chance.
+func (w *world) youngerFromHere() {
+	GinkgoHelper()
+	from := time.Now()
+	Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">", from.Add(time.Second)))
+}
+
+// declare creates objects as Mallory.
+func (w *world) declare(objects ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objects {
+		Expect(w.editor.Create(GinkgoT().Context(), o)).To(Succeed(), "%T %s", o, o.GetName())
+	}
+}
+
+// attempt is an object that Mallory declares in her namespace, and why it is not in force.
+type attempt struct {
+	what   string
+	object frame.Object
+	reason string
+	words  string
+}
+
+// try declares each attempt as Mallory, expects that it comes to nothing, and that everything else is as it was.
+func (w *world) try(attempts ...attempt) {
+	GinkgoHelper()
+	for i, a := range attempts {
+		By(a.what)
+		a.object.SetNamespace(w.space)
+		a.object.SetName(fmt.Sprintf("attempt-%d", i))
+		w.declare(a.object)
+	}
+	for _, a := range attempts {
+		Eventually(func(g Gomega) {
+			w.Refresh(a.object)
+			ready := meta.FindStatusCondition(a.object.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+			g.Expect(ready).NotTo(BeNil())
+			g.Expect(ready.Status).To(Equal(metav1.ConditionFalse), a.what)
+			g.Expect(ready.Reason).To(Equal(a.reason), a.what)
+			g.Expect(ready.Message).To(ContainSubstring(a.words), a.what)
+		}).WithTimeout(20 * time.Second).Should(Succeed())
+	}
+	w.expectUntouched()
+}
+
+// expectUntouched expects that what is not in Mallory's namespace is as it was, and that she has no more say in it.
+func (w *world) expectUntouched() {
+	GinkgoHelper()
+	w.running.ExpectIdle()
+	after := w.snapshot()
+	for what := range w.before {
+		Expect(after[what]).To(Equal(w.before[what]), what)
+	}
+	Expect(after).To(HaveLen(len(w.before)), "something is new")
+}
+
+// snapshot is what others have, and what may be done with it.
+func (w *world) snapshot() map[string]string {
+	GinkgoHelper()
+	ctx := GinkgoT().Context()
+	all := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
+		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &corev1.SecretList{},
+	} {
+		Expect(w.Live().List(ctx, list)).To(Succeed())
+		Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			if obj := o.(client.Object); obj.GetNamespace() != w.space {
+				text, err := json.Marshal(obj)
+				Expect(err).NotTo(HaveOccurred())
+				all[fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj))] = string(text)
+			}
+			return nil
+		})).To(Succeed())
+	}
+	for _, u := range []*v1alpha1.User{w.ada, w.mallory} {
+		inProject, err := w.Catalog.ProjectRole(ctx, u, w.website, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		inGroup, err := w.Catalog.GroupRole(ctx, u, w.acme, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		all["roles of "+u.Name] = fmt.Sprint(inProject, " ", inGroup)
+	}
+	Expect(all["roles of mallory"]).To(Equal(fmt.Sprint(role.None, " ", role.None)))
+	scope, err := w.Catalog.ProjectScope(ctx, w.website)
+	Expect(err).NotTo(HaveOccurred())
+	rules, err := w.Catalog.Rules(ctx, scope)
+	Expect(err).NotTo(HaveOccurred())
+	all["rules"] = fmt.Sprintf("%+v", rules)
+	for _, path := range []string{"acme", "acme/website"} {
+		holder, err := w.Catalog.ByPath(ctx, path)
+		Expect(err).NotTo(HaveOccurred())
+		all["path "+path] = string(holder.GetUID())
+	}
+	Expect(filepath.Join(w.storage.Spec.Path, repository.Path(w.website))).To(BeADirectory())
+	return all
+}
+
+// the references to what another team has, by every way to name it.
+func refs(name, path string, id int64) map[string]v1alpha1.Reference {
+	all := map[string]v1alpha1.Reference{"name": {Name: name}, "id": {ID: id}}
+	if path != "" {
+		all["path"] = v1alpha1.Reference{Path: path}
+		all["path in other letters"] = v1alpha1.Reference{Path: upper(path)}
+	}
+	return all
+}
+
+func upper(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if 'a' <= c && c <= 'z' {
+			out[i] = c - 'a' + 'A'
+		}
+	}
+	return string(out)
+}
