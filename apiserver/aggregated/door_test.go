@@ -1,0 +1,384 @@
+package aggregated_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+const (
+	soon = 30 * time.Second
+	// deletion is how long a namespace may take to go whatever becomes of the servers.
+	deletion = 2 * time.Minute
+)
+
+var (
+	cluster    *controlplane.ControlPlane
+	admin      client.Client
+	shell      terminal.Terminal
+	kubeconfig string
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	directory := GinkgoT().TempDir()
+	var err error
+	ctrllog.SetLogger(logr.Discard())
+	cluster, err = controlplane.Start(ctx, controlplane.Options{
+		Directory: directory, Ephemeral: true,
+		Prepare: func(_ context.Context, administrator *rest.Config) error {
+			_, err := envtest.InstallCRDs(administrator, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
+			return err
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	admin, err = newClient(cluster.Administrator())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}})).To(Succeed())
+	permit(ctx)
+	server, err := cluster.Identity("system:serviceaccount:"+platform+":forgeplane", "system:serviceaccounts")
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig = filepath.Join(directory, "forgeplane.kubeconfig")
+	Expect(controlplane.WriteKubeconfig(kubeconfig, server)).To(Succeed())
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	shell = terminal.New(directory, directory).With("KUBECONFIG="+cluster.Kubeconfig(), "PATH="+filepath.Dir(binaries.Kubectl)+":"+os.Getenv("PATH"))
+}, NodeTimeout(2*time.Minute))
+
+// permit gives the servers what they need, and nothing else.
+func permit(ctx context.Context) {
+	GinkgoHelper()
+	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: platform, Name: "forgeplane"}}
+	meta := metav1.ObjectMeta{Name: "forgeplane-apiserver"}
+	namespaced := metav1.ObjectMeta{Name: "forgeplane-apiserver", Namespace: platform}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
+			{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{registration.APIService}, Verbs: []string{"get", "patch", "delete"}},
+			{APIGroups: []string{"flowcontrol.apiserver.k8s.io"}, Resources: []string{"flowschemas", "prioritylevelconfigurations"}, Verbs: []string{"get", "list", "watch"}},
+		}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "forgeplane-apiserver"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "forgeplane-auth-delegator"}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "forgeplane-authentication-reader", Namespace: "kube-system"}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"}},
+		&rbacv1.Role{ObjectMeta: namespaced, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}},
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "create", "update", "delete"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: namespaced, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "forgeplane-apiserver"}},
+	} {
+		Expect(admin.Create(ctx, object)).To(Succeed())
+	}
+}
+
+func freeAddress() (string, int32) {
+	GinkgoHelper()
+	port, err := controlplane.FreePort(context.Background())
+	Expect(err).NotTo(HaveOccurred())
+	return fmt.Sprintf("127.0.0.1:%d", port), int32(port)
+}
+
+func unavailable() error {
+	r := &apiregistrationv1.APIService{}
+	if err := admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, r); err != nil {
+		return err
+	}
+	for _, c := range r.Status.Conditions {
+		if c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionFalse {
+			return nil
+		}
+	}
+	return fmt.Errorf("it is available: %v", r.Status)
+}
+
+// available waits until kube-apiserver passes requests on to the servers.
+func available() {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		r := &apiregistrationv1.APIService{}
+		g.Expect(admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, r)).To(Succeed())
+		g.Expect(r.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))), "%v", r.Status)
+	}).WithTimeout(soon).Should(Succeed())
+}
+
+func registered() error {
+	return admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, &apiregistrationv1.APIService{})
+}
+
+// deleteNamespace makes a namespace with something in it and deletes it. It returns what says not found when it is gone.
+func deleteNamespace(name string) func() error {
+	GinkgoHelper()
+	ctx := context.Background()
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(admin.Create(ctx, n)).To(Succeed())
+	Expect(admin.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "inhabitant"}})).To(Succeed())
+	Expect(admin.Delete(ctx, n)).To(Succeed())
+	return func() error { return admin.Get(ctx, client.ObjectKeyFromObject(n), n) }
+}
+
+// caller is an HTTP client with a Kubernetes identity, as those of the REST API are: it sends paths as they are.
+type caller struct {
+	http *http.Client
+	host string
+}
+
+func as(config *rest.Config) caller {
+	GinkgoHelper()
+	c, err := rest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	return caller{c, config.Host}
+}
+
+func identity(name string, rules ...rbacv1.PolicyRule) caller {
+	GinkgoHelper()
+	if len(rules) > 0 {
+		meta := metav1.ObjectMeta{Name: "test-" + name}
+		Expect(admin.Create(context.Background(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})).To(Succeed())
+		Expect(admin.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		})).To(Succeed())
+	}
+	config, err := cluster.Identity(name)
+	Expect(err).NotTo(HaveOccurred())
+	return as(config)
+}
+
+func rule(verb string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{aggregated.GroupName}, Resources: resources, Verbs: []string{verb}}
+}
+
+func (c caller) try(method, path, body string) (int, string, http.Header) {
+	GinkgoHelper()
+	r, err := http.NewRequest(method, c.host+aggregated.Prefix+path, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("PRIVATE-TOKEN", "secret")
+	response, err := c.http.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return response.StatusCode, string(text), response.Header
+}
+
+func (c caller) status(method, path string) func() int {
+	return func() int {
+		code, _, _ := c.try(method, path, "")
+		return code
+	}
+}
+
+func (c caller) get(path string) answer {
+	GinkgoHelper()
+	code, text, _ := c.try(http.MethodGet, path, "")
+	Expect(code).To(Equal(http.StatusOK), text)
+	var a answer
+	Expect(json.NewDecoder(bytes.NewBufferString(text)).Decode(&a)).To(Succeed())
+	return a
+}
+
+var _ = Describe("The door", Ordered, func() {
+	BeforeAll(func() {
+		address, port := freeAddress()
+		startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
+		available()
+	})
+
+	DescribeTable("leads a path to its endpoint", func(sent, want string) {
+		Expect(as(cluster.Administrator()).get(sent).Path).To(Equal(want))
+	},
+		Entry("of the instance", "/version", "/version"),
+		Entry("with an id", "/projects/17/labels", "/projects/17/labels"),
+		Entry("with what clients put before it", "/api/v4/projects/17/labels", "/projects/17/labels"),
+		Entry("with a full path", "/projects/acme%2Fsite/labels", "/projects/acme%2Fsite/labels"),
+		Entry("with a full path, encoded twice", "/projects/acme%252Fsite/labels", "/projects/acme%2Fsite/labels"),
+		Entry("with a wildcard and a slash", "/projects/17/protected_branches/feat%2F%2A", "/projects/17/protected_branches/feat%2F%2A"),
+		Entry("with a percent sign", "/projects/17/protected_branches/100%25", "/projects/17/protected_branches/100%25"),
+		Entry("with spaces and more", "/projects/17/protected_branches/a%20b%2B%C3%A4", "/projects/17/protected_branches/a%20b+%C3%A4"),
+		Entry("of namespaces, which are not those of Kubernetes", "/namespaces/acme/exists", "/namespaces/acme/exists"),
+	)
+
+	It("passes on what clients say and are told", func() {
+		code, text, header := as(cluster.Administrator()).try(http.MethodPost, "/projects/17/labels?name[]=b&a=1&watch=true", `{"name":"bug"}`)
+		Expect(code).To(Equal(http.StatusOK), text)
+		var a answer
+		Expect(json.Unmarshal([]byte(text), &a)).To(Succeed())
+		Expect(a.Body).To(Equal(`{"name":"bug"}`))
+		Expect(a.Query).To(Equal("a=1&name%5B%5D=b&watch=true"))
+		Expect(a.Header.Get("Private-Token")).To(Equal("secret"))
+		Expect(a.Header).NotTo(HaveKey("Authorization"))
+		Expect(a.Identity).To(Equal("administrator"))
+		Expect(header.Get("X-Total")).To(Equal("45"))
+	})
+
+	It("admits whom RBAC admits, endpoint by endpoint", func() {
+		alice := identity("alice", rule("get", "projects/labels"))
+		Eventually(alice.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Expect(alice.get("/projects/17/labels").Identity).To(Equal("alice"))
+		Expect(alice.get("/projects/acme%252Fsite/labels").Path).To(Equal("/projects/acme%2Fsite/labels"))
+		for _, refused := range []string{"/projects/17", "/projects", "/projects/17/protected_branches/main", "/api/v4/projects/17/labels"} {
+			Expect(alice.status("GET", refused)()).To(Equal(http.StatusForbidden), refused)
+		}
+		Expect(alice.status("POST", "/projects/17/labels")()).To(Equal(http.StatusForbidden))
+	})
+
+	It("asks RBAC about the endpoint that is meant, too, when kube-apiserver takes a path for another", func() {
+		// kube-apiserver takes the project acme/labels for labels of the project acme.
+		bob := identity("bob", rule("get", "projects/labels"))
+		Eventually(bob.status("GET", "/projects/17/labels")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		code, text, _ := bob.try("GET", "/projects/acme%2Flabels/protected_branches/main", "")
+		Expect(code).To(Equal(http.StatusForbidden))
+		Expect(text).To(ContainSubstring(`cannot get resource \"projects/protected_branches\"`))
+	})
+
+	It("admits the callers of api/v4 and of full paths whom roles name both forms of", func() {
+		carol := identity("carol", rule("get", "projects/labels", "api/projects", "projects/site"))
+		for _, path := range []string{"/api/v4/projects/17/labels", "/projects/acme%2Fsite/labels"} {
+			Eventually(carol.status("GET", path)).WithTimeout(soon).Should(Equal(http.StatusOK), path)
+		}
+		Expect(carol.status("GET", "/api/v4/projects/17")()).To(Equal(http.StatusForbidden))
+	})
+
+	It("takes a watch parameter for nothing special", func() {
+		dan := identity("dan", rule("watch", "projects"))
+		Consistently(dan.status("GET", "/projects?watch=true")).WithTimeout(time.Second).Should(Equal(http.StatusForbidden))
+	})
+
+	It("refuses whom nobody knows", func() {
+		config := rest.AnonymousClientConfig(cluster.Administrator())
+		Expect(as(config).status("GET", "/version")()).To(Equal(http.StatusForbidden))
+	})
+
+	It("knows administrators by their right to administer", func() {
+		Expect(as(cluster.Administrator()).get("/version").Administrator).To(BeTrue())
+		anybody := rule("get", "*")
+		list := rule("list", "*")
+		erin := identity("erin", anybody, list)
+		Eventually(erin.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Expect(erin.get("/projects").Administrator).To(BeFalse())
+		frank := identity("frank", anybody, list, rbacv1.PolicyRule{APIGroups: []string{"forgeplane.dev"}, Resources: []string{"instances"}, Verbs: []string{"administer"}})
+		Eventually(frank.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Eventually(func() bool { return frank.get("/projects").Administrator }).WithTimeout(soon).Should(BeTrue())
+	})
+
+	It("leaves kubectl as it is", func() {
+		for _, command := range [][]string{
+			{"api-resources"}, {"get", "projects", "-A"}, {"get", "all", "-A"}, {"explain", "project.spec"},
+			{"get", "--raw", aggregated.Prefix}, {"get", "--raw", "/apis/" + aggregated.GroupName}, {"api-versions"},
+		} {
+			screen, err := shell.Try("kubectl", command...)
+			Expect(err).NotTo(HaveOccurred(), screen)
+			Expect(strings.ToLower(screen)).NotTo(Or(ContainSubstring("error"), ContainSubstring("warning"), ContainSubstring("unable")), "%v", command)
+		}
+		Expect(shell.Do("kubectl", "get", "projects", "-o", "name", "-v=6", "-A")).To(BeEmpty())
+		Expect(shell.Do("kubectl", "get", "--raw", aggregated.Prefix)).To(And(
+			ContainSubstring(`"name":"projects/labels"`), ContainSubstring(`"verbs":["create","get"]`), Not(ContainSubstring(`"name":"projects"`))))
+		Eventually(func() (string, error) { return shell.Try("kubectl", "get", "--raw", "/openapi/v3"+aggregated.Prefix) }).
+			WithTimeout(soon).Should(ContainSubstring(aggregated.Prefix + "/projects/{id}/labels"))
+		Expect(shell.Do("kubectl", "get", "--raw", "/openapi/v2")).To(ContainSubstring("dev.forgeplane.v1alpha1.Project"))
+	})
+
+	It("has nothing that the controllers of Kubernetes would list or delete", func() {
+		gone := deleteNamespace("visited")
+		Eventually(gone).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+		Expect(admin.Create(context.Background(), owner)).To(Succeed())
+		owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID},
+		}}}
+		Expect(admin.Create(context.Background(), owned)).To(Succeed())
+		Expect(admin.Delete(context.Background(), owner)).To(Succeed())
+		Eventually(func() error { return admin.Get(context.Background(), client.ObjectKeyFromObject(owned), owned) }).
+			WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		Expect(logOf("one")).To(ContainSubstring("tree: administrator "))
+		Expect(logOf("one")).NotTo(Or(ContainSubstring("tree: system:"), ContainSubstring("tree:  ")))
+	})
+})
+
+var _ = Describe("The registration", func() {
+	work := func() {
+		GinkgoHelper()
+		for _, command := range [][]string{{"get", "projects", "-A"}, {"get", "namespaces"}} {
+			screen, err := shell.Try("kubectl", command...)
+			Expect(err).NotTo(HaveOccurred(), screen)
+		}
+	}
+
+	It("goes with the last server that is stopped", func() {
+		address, port := freeAddress()
+		server := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
+		available()
+		Expect(server.Stop()).To(Succeed())
+		Expect(registered()).To(Satisfy(apierrors.IsNotFound))
+		work()
+		Eventually(deleteNamespace("after-stop")).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+	})
+
+	It("stays while one of two servers is there, by one certificate", func() {
+		first, _ := freeAddress()
+		second, _ := freeAddress()
+		front := startBalancer(first, second)
+		one := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: first, ServicePort: front.port()})
+		available()
+		two := startReplica(replica{Name: "two", Kubeconfig: kubeconfig, Address: second, ServicePort: front.port()})
+		Eventually(func(g Gomega) {
+			g.Expect(shell.Do("kubectl", "get", "leases", "-n", platform, "-o", "name")).To(ContainSubstring("forgeplane-apiserver-two"))
+		}).WithTimeout(soon).Should(Succeed())
+		Expect(one.Kill()).To(Succeed())
+		Eventually(as(cluster.Administrator()).status("GET", "/version")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		Expect(registered()).To(Succeed())
+		work()
+		Eventually(deleteNamespace("after-kill")).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		Expect(two.Stop()).To(Succeed())
+	})
+
+	It("is taken away by a manager when all servers were killed", func() {
+		c, err := newClient(cluster.Administrator())
+		Expect(err).NotTo(HaveOccurred())
+		address, port := freeAddress()
+		ctx, cancel := context.WithCancel(context.Background())
+		watched := make(chan error, 1)
+		go func() { watched <- registration.NewWatch(registrationOptions(c, port, logr.Discard())).Start(ctx) }()
+		DeferCleanup(func() {
+			cancel()
+			Expect(<-watched).To(Succeed())
+		})
+		server := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
+		available()
+		Expect(server.Kill()).To(Succeed())
+		Eventually(unavailable).WithTimeout(deletion).Should(Succeed())
+		gone := deleteNamespace("after-all")
+		Eventually(func() (string, error) { return shell.Try("kubectl", "get", "namespace", "after-all", "-o", "yaml") }).
+			WithTimeout(soon).Should(ContainSubstring("reason: DiscoveryFailed"), "this is what the registration is taken away for")
+		work()
+		Eventually(gone).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(registered).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
+		work()
+	})
+})

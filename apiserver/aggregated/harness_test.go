@@ -1,0 +1,259 @@
+package aggregated_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/internal/certificate"
+	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/test/process"
+)
+
+const platform = "forgeplane-system"
+
+// serverVariable has this program be a server instead of a test; its value says which.
+const serverVariable = "FORGEPLANE_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(serverVariable); ok {
+		if err := runServer(text); err != nil {
+			fmt.Fprintln(os.Stderr, "the server ended:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestAggregated(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "The aggregated API")
+}
+
+// replica says which server to be.
+type replica struct {
+	Name, Kubeconfig, Address string
+	// ServicePort is where kube-apiserver is to go.
+	ServicePort int32
+}
+
+func runServer(text string) error {
+	var r replica
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	administrators, err := aggregated.NewAdministrators(config)
+	if err != nil {
+		return err
+	}
+	log := funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
+	return aggregated.New(aggregated.Options{
+		Address: r.Address, Kubeconfig: r.Kubeconfig, Config: config,
+		Tree: echo(administrators), Routes: routes(), Known: known,
+		Certificates: certificate.Managed(certificate.Options{
+			Client: c, Secret: client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver-tls"},
+			Names: []string{"forgeplane-apiserver." + platform + ".svc"}, Clock: clock.RealClock{}, Log: log,
+		}),
+		Registration: registration.Server{Options: registrationOptions(c, r.ServicePort, log), Name: r.Name},
+		Ready:        func(*http.Request) error { return nil }, Log: log,
+	}).Start(ctx)
+}
+
+func registrationOptions(c client.Client, port int32, log logr.Logger) registration.Options {
+	return registration.Options{
+		Client: c, Service: client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver"}, Port: port,
+		ExternalName: "localhost", Clock: clock.RealClock{}, Log: log,
+	}
+}
+
+func newClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+func routes() []route.Pattern {
+	return []route.Pattern{
+		{Method: "GET", Path: "/version"},
+		{Method: "GET", Path: "/projects"},
+		{Method: "GET", Path: "/projects/{id}"},
+		{Method: "GET", Path: "/projects/{id}/labels"},
+		{Method: "POST", Path: "/projects/{id}/labels"},
+		{Method: "GET", Path: "/projects/{id}/protected_branches/{name}"},
+		{Method: "DELETE", Path: "/projects/{id}/protected_branches/{name}"},
+		{Method: "GET", Path: "/groups/{id}/projects"},
+		{Method: "GET", Path: "/namespaces/{id}/exists"},
+	}
+}
+
+func known(_ context.Context, path string) route.Kind {
+	return map[string]route.Kind{
+		"acme": route.Group, "acme/site": route.Project, "acme/labels": route.Project,
+	}[path]
+}
+
+// answer is what the tree of the tests answers with.
+type answer struct {
+	Method, Path, Query, Identity string
+	Administrator                 bool
+	Header                        http.Header
+	Body                          string
+}
+
+// echo tells what reaches the tree, and logs it.
+func echo(administrators *aggregated.Administrators) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		identity, _ := auth.IdentityFrom(r.Context())
+		administrator, err := administrators.Include(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintln(os.Stderr, "tree:", identity, r.Method, r.URL.EscapedPath())
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Total", "45")
+		_ = json.NewEncoder(w).Encode(answer{
+			Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Identity: identity,
+			Administrator: administrator, Header: r.Header, Body: string(body),
+		})
+	})
+}
+
+// startReplica runs a server in a process of its own, that is killed with the spec at the latest.
+func startReplica(r replica) *process.Process {
+	GinkgoHelper()
+	executable, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	text, err := json.Marshal(r)
+	Expect(err).NotTo(HaveOccurred())
+	log := filepath.Join(GinkgoT().TempDir(), r.Name+".log")
+	p, err := process.Start(process.Program{
+		Name: r.Name, Path: executable, Log: log,
+		Env: append(os.Environ(), serverVariable+"="+string(text)),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	logs[r.Name] = log
+	DeferCleanup(func() {
+		_ = p.Kill()
+		unregister()
+		if CurrentSpecReport().Failed() {
+			text, _ := os.ReadFile(log)
+			fmt.Fprintf(GinkgoWriter, "the log of %s:\n%s\n", r.Name, text)
+		}
+	})
+	return p
+}
+
+// unregister takes away what a killed server leaves, for the next spec.
+func unregister() {
+	GinkgoHelper()
+	ctx := context.Background()
+	r := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: registration.APIService}}
+	Expect(client.IgnoreNotFound(admin.Delete(ctx, r))).To(Succeed())
+	Expect(admin.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(platform))).To(Succeed())
+}
+
+// logs are those of the replicas, by name.
+var logs = map[string]string{}
+
+func logOf(name string) string {
+	GinkgoHelper()
+	text, err := os.ReadFile(logs[name])
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+// balancer stands for the Service of a cluster: it passes connections on to the first server that takes them.
+type balancer struct {
+	listener net.Listener
+	servers  []string
+	wait     sync.WaitGroup
+}
+
+func startBalancer(servers ...string) *balancer {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	b := &balancer{listener: listener, servers: servers}
+	b.wait.Go(b.serve)
+	DeferCleanup(func() {
+		_ = listener.Close()
+		b.wait.Wait()
+	})
+	return b
+}
+
+func (b *balancer) port() int32 { return int32(b.listener.Addr().(*net.TCPAddr).Port) }
+
+func (b *balancer) serve() {
+	for {
+		from, err := b.listener.Accept()
+		if err != nil {
+			return
+		}
+		b.wait.Go(func() { b.pass(from) })
+	}
+}
+
+func (b *balancer) pass(from net.Conn) {
+	defer func() { _ = from.Close() }()
+	for _, server := range b.servers {
+		to, err := net.Dial("tcp", server)
+		if err != nil {
+			continue
+		}
+		var both sync.WaitGroup
+		for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+			both.Go(func() {
+				_, _ = io.Copy(pair[0], pair[1])
+				_, _ = from.Close(), to.Close()
+			})
+		}
+		both.Wait()
+		return
+	}
+}

@@ -1,0 +1,228 @@
+// Package route finds the endpoint that a path means after kube-apiserver has passed it on.
+package route
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Limits of a path, beyond which it is that of no endpoint.
+const (
+	maxSegments = 128
+	// maxNesting is how many segments a full path has at most: groups, and a project in them.
+	maxNesting = 21
+)
+
+// Kind is what a full path names.
+type Kind int
+
+// The kinds of things that have a full path.
+const (
+	NoKind Kind = iota
+	Project
+	Group
+)
+
+// Known tells what a full path names now; NoKind where it names nothing.
+type Known func(ctx context.Context, fullPath string) Kind
+
+// roots are the collections whose items are named by a full path as well as by an id.
+var roots = map[string]Kind{"projects": Project, "groups": Group, "namespaces": Group}
+
+// Pattern is the method and path of an endpoint, with parameters in braces.
+type Pattern struct{ Method, Path string }
+
+// Resolver finds out which endpoint a path means whose slashes have lost their encoding on the way: kube-apiserver decodes a
+// path once, so that projects/group%2Fproject/labels arrives as projects/group/project/labels.
+type Resolver struct {
+	known  Known
+	routes []route
+}
+
+// NewResolver returns a resolver for the endpoints of a table.
+func NewResolver(known Known, all []Pattern) *Resolver {
+	r := &Resolver{known: known}
+	for _, one := range all {
+		r.routes = append(r.routes, newRoute(one))
+	}
+	slices.SortStableFunc(r.routes, route.compare)
+	return r
+}
+
+// Resolve returns the path of a request, escaped, in the form that has one segment for each parameter. It takes the path
+// as it arrived, escaped, below that of the API version; api/v4, which clients put before each path, is taken away. A path
+// that is of no endpoint comes back as it is, without empty segments.
+//
+// The project or group is the longest known path after which an endpoint follows. A parameter that stands last takes what
+// is left, one that stands before a word takes what is before it. Digits are an id. An id that is encoded twice, and so
+// arrives with %2F in it, is taken as it is, and with it every other parameter is taken to be encoded twice.
+func (r *Resolver) Resolve(ctx context.Context, method, escaped string) string {
+	values := split(escaped)
+	if len(values) > 1 && values[0] == "api" && values[1] == "v4" {
+		values = values[2:]
+	}
+	if len(values) == 0 || len(values) > maxSegments {
+		return join(values)
+	}
+	for _, t := range r.tries(ctx, method, values) {
+		for _, one := range r.routes {
+			if t.method != "" && one.method != t.method {
+				continue
+			}
+			if lengths, ok := one.match(values, t.idLength); ok {
+				return join(regroup(values, lengths))
+			}
+		}
+	}
+	return join(values)
+}
+
+// try is a way to read a path: for a method or, where that is empty, for any; with so many segments in the id.
+type try struct {
+	method   string
+	idLength int
+}
+
+// anyLength lets the id be as long as the rest of the path wants it.
+const anyLength = 0
+
+// tries returns the ways to read a path, the best first. A path whose method does not fit is found all the same, so that
+// the answer is 405.
+func (r *Resolver) tries(ctx context.Context, method string, values []string) []try {
+	kind, ok := roots[values[0]]
+	if !ok || len(values) == 1 {
+		return []try{{method, anyLength}, {"", anyLength}}
+	}
+	if id := values[1]; strings.Trim(id, "0123456789") == "" || strings.Contains(unescape(id), "/") {
+		decodeTwice(values)
+		return []try{{method, 1}, {"", 1}}
+	}
+	var tries []try
+	for n := min(len(values)-1, maxNesting); n > 0; n-- {
+		if r.known(ctx, strings.Join(values[1:1+n], "/")) == kind {
+			tries = append(tries, try{method, n})
+		}
+	}
+	// All else is read like the path of what nobody knows: nothing shows what there is that the caller may not see.
+	return append(tries, try{"", anyLength})
+}
+
+// decodeTwice decodes every segment once more when the id shows that the path was encoded twice.
+func decodeTwice(values []string) {
+	if unescape(values[1]) == values[1] {
+		return
+	}
+	for i, v := range values {
+		values[i] = unescape(v)
+	}
+}
+
+// route is a path in its segments; a parameter is empty.
+type route struct {
+	method   string
+	segments []string
+	words    int
+}
+
+func newRoute(of Pattern) route {
+	t := route{method: of.Method, segments: split(of.Path)}
+	for i, s := range t.segments {
+		if strings.HasPrefix(s, "{") {
+			t.segments[i] = ""
+		} else {
+			t.words++
+		}
+	}
+	return t
+}
+
+// compare puts before others what says more of a path: more words, then more segments, then a word before a parameter.
+func (t route) compare(other route) int {
+	if t.words != other.words {
+		return other.words - t.words
+	}
+	if len(t.segments) != len(other.segments) {
+		return len(other.segments) - len(t.segments)
+	}
+	return -slices.CompareFunc(t.segments, other.segments, func(a, b string) int {
+		return min(len(a), 1) - min(len(b), 1)
+	})
+}
+
+// match returns how many values each segment takes; the id, where it is the second segment, takes n.
+func (t route) match(values []string, n int) (lengths []int, ok bool) {
+	if len(t.segments) > len(values) {
+		return nil, false
+	}
+	lengths = make([]int, len(t.segments))
+	at, taken := 0, 0
+	grows, begins := -1, 0 // the parameter that may still take more, and its first value
+	for taken < len(values) {
+		switch {
+		case at == 1 && at < len(t.segments) && n != anyLength && t.segments[at] == "":
+			if taken+n > len(values) {
+				return nil, false
+			}
+			lengths[at], taken = n, taken+n
+			at++
+		case at < len(t.segments) && t.segments[at] == "":
+			grows, begins = at, taken
+			lengths[at] = 1
+			at, taken = at+1, taken+1
+		case at < len(t.segments) && t.segments[at] == values[taken]:
+			lengths[at] = 1
+			at, taken = at+1, taken+1
+		case grows >= 0:
+			lengths[grows]++
+			at, taken = grows+1, begins+lengths[grows]
+		default:
+			return nil, false
+		}
+	}
+	return lengths, at == len(t.segments)
+}
+
+// regroup joins the values that belong to one segment.
+func regroup(values []string, lengths []int) []string {
+	joined := make([]string, 0, len(lengths))
+	for _, n := range lengths {
+		joined = append(joined, strings.Join(values[:n], "/"))
+		values = values[n:]
+	}
+	return joined
+}
+
+// split returns the segments of an escaped path, decoded, without empty ones.
+func split(escaped string) []string {
+	var values []string
+	for s := range strings.SplitSeq(escaped, "/") {
+		if s != "" {
+			values = append(values, unescape(s))
+		}
+	}
+	return values
+}
+
+// join is the escaped path of segments. Dots alone are escaped as well: they are names here, and no way up.
+func join(values []string) string {
+	var b strings.Builder
+	for _, v := range values {
+		b.WriteByte('/')
+		if v == "." || v == ".." {
+			b.WriteString(strings.Repeat("%2E", len(v)))
+		} else {
+			b.WriteString(url.PathEscape(v))
+		}
+	}
+	return b.String()
+}
+
+// unescape decodes a segment; what is no encoding stays.
+func unescape(s string) string {
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
+	}
+	return s
+}

@@ -1,0 +1,158 @@
+// Package aggregated is the door of the REST API that leads through kube-apiserver: /apis/rest.forgeplane.dev/v4, for
+// callers with a Kubernetes identity, whom RBAC admits. It serves the same tree of endpoints as the other door.
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+
+	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/internal/certificate"
+	"github.com/forgeplane/forgeplane/internal/registration"
+)
+
+const (
+	// GroupName is the group of the aggregated API.
+	GroupName = "rest.forgeplane.dev"
+	// Version is its version.
+	Version = "v4"
+	// Prefix is what stands before the path of an endpoint.
+	Prefix = "/apis/" + GroupName + "/" + Version
+
+	// readyInterval is how often a server that starts is asked whether it is ready.
+	readyInterval = 100 * time.Millisecond
+)
+
+// Options of a server.
+type Options struct {
+	// Address to listen on with TLS, as host:port.
+	Address string
+	// Kubeconfig is the file that says how to reach the cluster; the pod's service account when empty.
+	Kubeconfig string
+	// Config says the same, for clients of this process.
+	Config *rest.Config
+	// AuditPolicy and AuditLog are the files of an audit policy and its log; no audit when they are empty.
+	AuditPolicy, AuditLog string
+
+	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity.
+	Tree http.Handler
+	// Routes are those of the tree.
+	Routes []route.Pattern
+	Known  route.Known
+
+	Certificates *certificate.Source
+	// Registration is this server's; its Authorities are those of Certificates.
+	Registration registration.Server
+	// Ready says what the tree still waits for; nil when it can serve.
+	Ready func(*http.Request) error
+	Log   logr.Logger
+}
+
+// Server is the aggregated API server. The manager of the process starts it.
+type Server struct{ options Options }
+
+// New returns a server that is ready to be started.
+func New(o Options) *Server {
+	o.Registration.Authorities = o.Certificates.Authorities
+	return &Server{options: o}
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends. It registers the API when it is ready, and goes on answering until the registration has been
+// taken away.
+func (s *Server) Start(ctx context.Context) error {
+	if _, err := s.options.Certificates.Load(ctx); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.Address)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", s.options.Address, err)
+	}
+	pair := &keyPair{source: s.options.Certificates}
+	server, err := s.options.build(listener, pair)
+	if err != nil {
+		return errors.Join(fmt.Errorf("setting up the aggregated API: %w", err), listener.Close())
+	}
+	loopback, err := rest.HTTPClientFor(server.LoopbackClientConfig)
+	if err != nil {
+		return errors.Join(fmt.Errorf("setting up the aggregated API: %w", err), listener.Close())
+	}
+	if err := s.serve(ctx, server, pair, loopback); err != nil {
+		return fmt.Errorf("serving the aggregated API: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) serve(ctx context.Context, server *genericapiserver.GenericAPIServer, pair *keyPair, loopback *http.Client) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	all.Go(func() { s.options.Certificates.Run(serving, pair.changed) })
+	registering, withdraw := context.WithCancel(ctx)
+	defer withdraw()
+	registered := make(chan struct{})
+	all.Go(func() {
+		defer close(registered)
+		if waitReady(registering, loopback, server.LoopbackClientConfig.Host) {
+			s.options.Registration.Run(registering)
+		}
+	})
+	ended := make(chan error, 1)
+	all.Go(func() { ended <- server.PrepareRun().RunWithContext(serving) })
+	select {
+	case <-registered:
+		// ctx has ended, and nobody is led here any more.
+		stop()
+		return <-ended
+	case err := <-ended:
+		return err
+	}
+}
+
+// waitReady waits until a server says that it is ready. It reports false when ctx ends before.
+func waitReady(ctx context.Context, client *http.Client, host string) bool {
+	defer client.CloseIdleConnections()
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for !ready(ctx, client, host) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+	return true
+}
+
+func ready(ctx context.Context, client *http.Client, host string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+}
+
+// mount puts what the door serves into a generic API server.
+func (o Options) mount(s *genericapiserver.GenericAPIServer) error {
+	if err := o.discover(s); err != nil {
+		return err
+	}
+	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree))
+	return o.describe(s.Handler.NonGoRestfulMux)
+}

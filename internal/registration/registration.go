@@ -1,0 +1,216 @@
+// Package registration makes the aggregated API known to the cluster as long as a server answers for it. An APIService that
+// nobody answers for stops the deletion of namespaces in the whole cluster.
+package registration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// APIService is the name of the registration.
+	APIService = "v4.rest.forgeplane.dev"
+	// component is the label of the leases.
+	component = "app.kubernetes.io/component"
+
+	group, version, server = "rest.forgeplane.dev", "v4", "forgeplane-apiserver"
+
+	// renewal is how often a server says that it is there, and looks after the registration.
+	renewal = 5 * time.Second
+	// silence is after what time without a sign a server is taken to be gone: the registration of one that is killed goes
+	// within a minute.
+	silence = 50 * time.Second
+	// stopTimeout is what taking the registration away may take.
+	stopTimeout = 10 * time.Second
+)
+
+// Options of a registration.
+type Options struct {
+	// Client reads past any cache; its scheme is to have apiregistration.k8s.io/v1.
+	Client client.Client
+	// Service is that of the servers, in the namespace of the platform.
+	Service client.ObjectKey
+	// Port of the Service.
+	Port int32
+	// ExternalName, where it is set, has the Service made, of type ExternalName: for a server outside of the cluster.
+	ExternalName string
+	Clock        clock.WithTicker
+	Log          logr.Logger
+}
+
+// Server is one server's part in the registration.
+type Server struct {
+	Options
+	// Name of the server, unlike that of any other.
+	Name string
+	// Authorities are those by which the certificate of the server is verified now, as PEM.
+	Authorities func() []byte
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,verbs=get;create;patch
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=create
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;patch;delete
+
+// Run registers the server, which answers by now, and keeps it registered until ctx ends; then it takes it away. The
+// server is to answer until Run returns.
+func (s Server) Run(ctx context.Context) {
+	ticker := s.Clock.NewTicker(renewal)
+	defer ticker.Stop()
+	for {
+		if err := s.register(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Error(err, "Registering the aggregated API")
+		}
+		select {
+		case <-ctx.Done():
+			if err := s.withdraw(context.WithoutCancel(ctx)); err != nil {
+				s.Log.Error(err, "Taking away the registration of the aggregated API; a manager does so within a minute")
+			}
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// register brings everything into place. The lease is first, so that nobody takes away what follows.
+func (s Server) register(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := s.renew(ctx); err != nil {
+		return fmt.Errorf("renewing the lease: %w", err)
+	}
+	if s.ExternalName != "" {
+		if err := s.ensureService(ctx); err != nil {
+			return fmt.Errorf("making the Service %s: %w", s.Service, err)
+		}
+	}
+	if err := s.ensureAPIService(ctx); err != nil {
+		return fmt.Errorf("making the APIService %s: %w", APIService, err)
+	}
+	return nil
+}
+
+func (s Server) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Service.Namespace, Name: server + "-" + s.Name, Labels: map[string]string{component: server},
+	}}
+}
+
+func (s Server) renew(ctx context.Context) error {
+	lease := s.lease()
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To(s.Name), LeaseDurationSeconds: ptr.To(int32(silence.Seconds())),
+		RenewTime: ptr.To(metav1.NewMicroTime(s.Clock.Now())),
+	}
+	if err != nil {
+		return s.Client.Create(ctx, lease)
+	}
+	return s.Client.Update(ctx, lease)
+}
+
+func (s Server) ensureService(ctx context.Context) error {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Service.Namespace, Name: s.Service.Name}}
+	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: s.ExternalName}
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(service), service)
+	switch {
+	case apierrors.IsNotFound(err):
+		service.Spec = spec
+		return s.Client.Create(ctx, service)
+	case err != nil:
+		return err
+	case service.Spec.Type == spec.Type && service.Spec.ExternalName == spec.ExternalName:
+		return nil
+	}
+	before := client.MergeFromWithOptions(service.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	service.Spec.Type, service.Spec.ExternalName = spec.Type, spec.ExternalName
+	return s.Client.Patch(ctx, service, before)
+}
+
+func (s Server) ensureAPIService(ctx context.Context) error {
+	want := apiregistrationv1.APIServiceSpec{
+		Group: group, Version: version, CABundle: s.Authorities(),
+		Service: &apiregistrationv1.ServiceReference{Namespace: s.Service.Namespace, Name: s.Service.Name, Port: ptr.To(s.Port)},
+		// After the groups of custom resources, so that kubectl's short names keep their meaning.
+		GroupPriorityMinimum: 100, VersionPriority: 100,
+	}
+	registered := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIService}}
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(registered), registered)
+	if apierrors.IsNotFound(err) {
+		registered.Spec = want
+		return s.Client.Create(ctx, registered)
+	}
+	if err != nil {
+		return err
+	}
+	if !s.ours(registered) {
+		return errors.New("another installation has registered it")
+	}
+	if bytes.Equal(registered.Spec.CABundle, want.CABundle) && reflect.DeepEqual(registered.Spec.Service, want.Service) {
+		return nil
+	}
+	before := client.MergeFromWithOptions(registered.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	registered.Spec = want
+	return s.Client.Patch(ctx, registered, before)
+}
+
+// ours reports whether a registration is that of this installation.
+func (o Options) ours(r *apiregistrationv1.APIService) bool {
+	to := r.Spec.Service
+	return to != nil && to.Namespace == o.Service.Namespace && to.Name == o.Service.Name
+}
+
+// withdraw takes the registration away when no other server is left.
+func (s Server) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if err := s.Client.Delete(ctx, s.lease()); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	others, err := s.leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range others {
+		if l.Spec.RenewTime != nil && s.Clock.Since(l.Spec.RenewTime.Time) < silence {
+			return nil
+		}
+	}
+	return s.unregister(ctx)
+}
+
+func (o Options) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
+	var list coordinationv1.LeaseList
+	err := o.Client.List(ctx, &list, client.InNamespace(o.Service.Namespace), client.MatchingLabels{component: server})
+	return list.Items, err
+}
+
+// unregister deletes the registration as it is now: one that is made meanwhile stays.
+func (o Options) unregister(ctx context.Context) error {
+	registered := &apiregistrationv1.APIService{}
+	if err := o.Client.Get(ctx, client.ObjectKey{Name: APIService}, registered); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !o.ours(registered) {
+		return nil
+	}
+	err := o.Client.Delete(ctx, registered, client.Preconditions{UID: ptr.To(registered.UID), ResourceVersion: ptr.To(registered.ResourceVersion)})
+	return client.IgnoreNotFound(err)
+}

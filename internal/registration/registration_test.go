@@ -1,0 +1,141 @@
+package registration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+)
+
+func TestTheRegistration(t *testing.T) {
+	g := NewWithT(t)
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Directory: t.TempDir(), Ephemeral: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = cluster.Stop() })
+	scheme := runtime.NewScheme()
+	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	g.Expect(apiregistrationv1.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(cluster.Administrator(), client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{"forgeplane-system", "other-system"} {
+		g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	}
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	options := func(namespace string) Options {
+		return Options{
+			Client: c, Service: client.ObjectKey{Namespace: namespace, Name: "forgeplane-apiserver"}, Port: 443,
+			ExternalName: "localhost", Clock: clock, Log: logr.Discard(),
+		}
+	}
+	authorities := []byte(nil)
+	server := func(name, namespace string) Server {
+		return Server{Options: options(namespace), Name: name, Authorities: func() []byte { return authorities }}
+	}
+	registered := func() (*apiregistrationv1.APIService, error) {
+		r := &apiregistrationv1.APIService{}
+		return r, c.Get(t.Context(), client.ObjectKey{Name: APIService}, r)
+	}
+	missing := func(g Gomega) {
+		_, err := registered()
+		g.Expect(err).To(Satisfy(apierrors.IsNotFound))
+	}
+	one, two := server("one", "forgeplane-system"), server("two", "forgeplane-system")
+
+	t.Run("is made by a server, and then left alone", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(one.register(t.Context())).To(Succeed())
+		first, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(two.register(t.Context())).To(Succeed())
+		g.Expect(one.register(t.Context())).To(Succeed())
+		again, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again.Spec).To(Equal(first.Spec))
+		g.Expect(again.UID).To(Equal(first.UID))
+	})
+
+	t.Run("is not taken from another installation, nor away", func(t *testing.T) {
+		g := NewWithT(t)
+		other := server("one", "other-system")
+		g.Expect(other.register(t.Context())).To(MatchError(ContainSubstring("another installation")))
+		g.Expect(other.withdraw(t.Context())).To(Succeed())
+		w := NewWatch(options("other-system"))
+		w.began = clock.Now().Add(-2 * silence)
+		g.Expect(w.look(t.Context())).To(Succeed())
+		_, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+
+	t.Run("stays when one of two servers is stopped, and goes with the other", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(one.withdraw(t.Context())).To(Succeed())
+		_, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(two.withdraw(t.Context())).To(Succeed())
+		missing(g)
+	})
+
+	t.Run("goes with a server that is stopped when the other one was killed long ago", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(two.register(t.Context())).To(Succeed())
+		clock.Step(silence + time.Second)
+		g.Expect(one.register(t.Context())).To(Succeed())
+		g.Expect(one.withdraw(t.Context())).To(Succeed())
+		missing(g)
+	})
+
+	t.Run("is watched by signs, whatever a server's clock shows", func(t *testing.T) {
+		g := NewWithT(t)
+		late := server("late", "forgeplane-system")
+		late.Clock = clocktesting.NewFakeClock(clock.Now().Add(-24 * time.Hour))
+		g.Expect(late.register(t.Context())).To(Succeed())
+		w := NewWatch(options("forgeplane-system"))
+		w.began = clock.Now()
+		for range 2 * silence / patrol {
+			clock.Step(patrol)
+			late.Clock.(*clocktesting.FakeClock).Step(patrol)
+			g.Expect(late.register(t.Context())).To(Succeed())
+			g.Expect(w.look(t.Context())).To(Succeed())
+		}
+		_, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+
+		for range silence/patrol - 1 {
+			clock.Step(patrol)
+			g.Expect(w.look(t.Context())).To(Succeed())
+		}
+		_, err = registered()
+		g.Expect(err).NotTo(HaveOccurred(), "it may come back yet")
+		clock.Step(patrol)
+		g.Expect(w.look(t.Context())).To(Succeed())
+		missing(g)
+		g.Expect(w.leases(t.Context())).To(BeEmpty())
+
+		// It was not dead after all.
+		g.Expect(late.register(t.Context())).To(Succeed())
+		g.Expect(w.look(t.Context())).To(Succeed())
+		_, err = registered()
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+
+	t.Run("follows the authorities of the certificate", func(t *testing.T) {
+		g := NewWithT(t)
+		authorities = cluster.Administrator().CAData
+		g.Expect(one.register(t.Context())).To(Succeed())
+		r, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(r.Spec.CABundle).To(Equal(authorities))
+	})
+}

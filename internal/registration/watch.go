@@ -1,0 +1,83 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// patrol is how often a Watch looks.
+const patrol = 5 * time.Second
+
+// Watch takes the registration away when no server has given a sign for most of a minute: those that are killed cannot do it
+// themselves. The manager of the process that leads starts it.
+type Watch struct {
+	Options
+	began time.Time
+	signs map[types.UID]sign
+}
+
+// sign is the last one of a server, and when it was seen: by one clock, so that it does not matter what others show.
+type sign struct {
+	version string
+	seen    time.Time
+}
+
+// NewWatch returns a watch that has seen nothing yet.
+func NewWatch(o Options) *Watch { return &Watch{Options: o, signs: map[types.UID]sign{}} }
+
+// NeedLeaderElection is true: one of several replicas suffices.
+func (*Watch) NeedLeaderElection() bool { return true }
+
+// Start watches until ctx ends.
+func (w *Watch) Start(ctx context.Context) error {
+	ticker := w.Clock.NewTicker(patrol)
+	defer ticker.Stop()
+	w.began = w.Clock.Now()
+	for {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Error(err, "Looking for the servers of the aggregated API")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+func (w *Watch) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patrol)
+	defer cancel()
+	leases, err := w.leases(ctx)
+	if err != nil {
+		return fmt.Errorf("listing leases: %w", err)
+	}
+	now, alive := w.Clock.Now(), w.Clock.Since(w.began) < silence
+	signs := make(map[types.UID]sign, len(leases))
+	for i := range leases {
+		l := &leases[i]
+		last, known := w.signs[l.UID]
+		if !known || last.version != l.ResourceVersion {
+			last = sign{version: l.ResourceVersion, seen: now}
+		}
+		if now.Sub(last.seen) < silence {
+			alive, signs[l.UID] = true, last
+			continue
+		}
+		if err := w.Client.Delete(ctx, l, client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the lease of a server that is gone: %w", err)
+		}
+	}
+	w.signs = signs
+	if alive {
+		return nil
+	}
+	if err := w.unregister(ctx); err != nil {
+		return fmt.Errorf("deleting the APIService %s: %w", APIService, err)
+	}
+	return nil
+}
