@@ -126,6 +126,7 @@ var settings = slices.Concat([]setting{
 	{"receive.autogc", "false"},
 	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
 	{"core.fsync", "committed,pack-metadata"},
+	{"receive.unpackLimit", "10"}, // from there on syncing one pack takes less time than syncing each object
 	{"receive.fsckObjects", "true"},
 	{"fetch.fsckObjects", "true"},
 	{"transfer.hideRefs", InternalRefs},

@@ -20,8 +20,10 @@ const (
 	// firstTimeout and laterTimeout bound one start.
 	firstTimeout = 40 * time.Minute
 	laterTimeout = 3 * time.Minute
-	// lineInterval is the time between two looks at what "make run" has written.
+	// lineInterval is the time between two looks at what "make run" has written, and silence after how long without a line
+	// the bench itself says something.
 	lineInterval = 50 * time.Millisecond
+	silence      = 30 * time.Second
 )
 
 // clone is a clone of the checkout, in which "make run" is started.
@@ -125,11 +127,11 @@ func (c *clone) makeRun(ctx context.Context, patience time.Duration) (seconds fl
 	return took, err
 }
 
-// awaitStarted waits until "make run" says that it is ready. Of the first start, which may take minutes, it passes on what
-// is said until then.
+// awaitStarted waits until "make run" says that it is ready.
 func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log string) error {
 	ticker := time.NewTicker(lineInterval)
 	defer ticker.Stop()
+	last := time.Now()
 	for shown := 0; ; {
 		text, err := os.ReadFile(log)
 		if err != nil {
@@ -138,14 +140,14 @@ func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log stri
 		lines := strings.SplitAfter(string(text), "\n")
 		for ; shown < len(lines)-1; shown++ {
 			line := strings.TrimSpace(lines[shown])
-			switch {
-			case strings.HasPrefix(line, "Ready after "):
-				return nil
-			case strings.HasPrefix(line, "Running, with "):
-				return fmt.Errorf("make run: %s", line)
-			case line != "" && c.starts == 1:
-				c.say("  %s", line)
+			if ready, err := c.read(line); ready || err != nil {
+				return err
 			}
+			last = time.Now()
+		}
+		if time.Since(last) > silence {
+			c.say("  make run is at work; the Go command says nothing while it builds")
+			last = time.Now()
 		}
 		select {
 		case <-ticker.C:
@@ -155,6 +157,19 @@ func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log stri
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// read takes a line of "make run". Those of the first start, which may take minutes, are passed on.
+func (c *clone) read(line string) (ready bool, err error) {
+	switch {
+	case strings.HasPrefix(line, "Ready after "):
+		return true, nil
+	case strings.HasPrefix(line, "Running, with "):
+		return false, fmt.Errorf("make run: %s", line)
+	case line != "" && c.starts == 1 && !strings.HasPrefix(line, "go: downloading "):
+		c.say("  %s", line)
+	}
+	return false, nil
 }
 
 // startControlPlane starts nothing but the control plane on what "make run" has left, and returns how many seconds that took.
