@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -45,6 +47,8 @@ type Controller struct {
 	importer     *importer
 	options      Options
 	frame        *frame.Frame[*v1alpha1.Project]
+	// tidied has the UIDs of projects whose repository this process has tidied.
+	tidied sync.Map
 }
 
 // New returns the controller.
@@ -119,7 +123,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	}
 	switch err := repo.Check(); {
 	case err == nil:
-		return nil
+		return c.tidy(ctx, p, repo)
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", p.Status.Storage)
 	case !errors.Is(err, git.ErrNotFound):
@@ -138,6 +142,21 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	err = repo.Init(ctx, git.InitOptions{DefaultBranch: branch, ObjectFormat: string(p.Spec.ObjectFormat)})
 	if err != nil {
 		return fmt.Errorf("creating the repository: %w", err)
+	}
+	return nil
+}
+
+// staleAge is older than what any push or fetch that still runs can have left: they are given less time than this.
+const staleAge = 24 * time.Hour
+
+// tidy removes what a crash has left in the repository, once in the life of this process.
+func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+	if _, done := c.tidied.LoadOrStore(p.UID, true); done {
+		return nil
+	}
+	if _, err := repo.CleanStale(ctx, staleAge); err != nil {
+		c.tidied.Delete(p.UID)
+		return fmt.Errorf("removing what a crash has left: %w", err)
 	}
 	return nil
 }

@@ -73,6 +73,20 @@ func BenchmarkTokenByValue(b *testing.B) {
 	}
 }
 
+func BenchmarkGroupsOf20Levels(b *testing.B) {
+	for how, ref := range references {
+		b.Run("by "+how, func(b *testing.B) {
+			w, p := nested(b, ref)
+			c := w.Catalog()
+			for b.Loop() {
+				if chain, err := c.GroupsOf(b.Context(), p); err != nil || len(chain) != 20 {
+					b.Fatal(len(chain), err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkRules(b *testing.B) {
 	for _, n := range []int{1, 500} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

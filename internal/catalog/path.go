@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,16 @@ const maxDepth = 20
 // Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed or ErrRootNotAllowed
 // when g has no valid place.
 func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {
+	above, err := c.above(ctx, g)
+	if err != nil || len(above) == 0 {
+		return nil, err
+	}
+	return above[0], nil
+}
+
+// above returns the parent of g, or nothing for a root group. A path leads to the parent from the root: then those further
+// up follow, the nearest first, so that no nesting makes a walk up the tree slow.
+func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
 	ref := g.Spec.ParentRef
 	if ref == nil {
 		if !c.MayHoldRootGroup(g.Namespace, g.Spec.Path) {
@@ -37,8 +48,20 @@ func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Grou
 		}
 		return nil, nil
 	}
-	parent, err := c.anyGroup(ctx, g.Namespace, *ref)
-	if err != nil {
+	var parent *v1alpha1.Group
+	var further []*v1alpha1.Group
+	var err error
+	if ref.Path != "" {
+		var holder client.Object
+		var ok bool
+		holder, further, err = c.walk(ctx, ref.Path)
+		if parent, ok = holder.(*v1alpha1.Group); err == nil && !ok {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return nil, fmt.Errorf("group %s: %w", Show(*ref), err)
+		}
+	} else if parent, err = c.anyGroup(ctx, g.Namespace, *ref); err != nil {
 		return nil, err
 	}
 	admitted, err := c.admits(ctx, parent, g.Namespace)
@@ -48,7 +71,7 @@ func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Grou
 	if !admitted {
 		return nil, ErrParentNotAllowed
 	}
-	return parent, nil
+	return append([]*v1alpha1.Group{parent}, further...), nil
 }
 
 // admits reports whether parent takes groups from a namespace.
@@ -80,17 +103,16 @@ func (c *Catalog) admits(ctx context.Context, parent *v1alpha1.Group, namespace 
 func (c *Catalog) Ancestors(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
 	chain := []*v1alpha1.Group{g}
 	for {
-		above, err := c.Parent(ctx, chain[len(chain)-1])
+		above, err := c.above(ctx, chain[len(chain)-1])
 		if err != nil {
 			return nil, err
 		}
-		if above == nil {
+		if len(above) == 0 {
 			return chain, nil
 		}
-		if len(chain) == maxDepth {
+		if chain = append(chain, above...); len(chain) > maxDepth {
 			return nil, ErrCycle
 		}
-		chain = append(chain, above)
 	}
 }
 
@@ -205,26 +227,33 @@ func same(a, b *v1alpha1.Group) bool {
 
 // ByPath returns the group or project that holds a full path, or ErrNotFound.
 func (c *Catalog) ByPath(ctx context.Context, fullPath string) (client.Object, error) {
+	holder, _, err := c.walk(ctx, fullPath)
+	return holder, err
+}
+
+// walk returns what holds a full path, and the groups above it, the nearest first.
+func (c *Catalog) walk(ctx context.Context, fullPath string) (holder client.Object, above []*v1alpha1.Group, err error) {
 	segments := strings.Split(fullPath, "/")
 	if len(segments) > maxDepth+1 {
-		return nil, ErrNotFound
+		return nil, nil, ErrNotFound
 	}
 	var at place
 	for i, segment := range segments {
 		holder, err := c.claimant(ctx, at, segment)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if i == len(segments)-1 && holder != nil {
-			return holder, nil
+			return holder, above, nil
 		}
 		g, ok := holder.(*v1alpha1.Group)
 		if !ok {
-			return nil, ErrNotFound
+			return nil, nil, ErrNotFound
 		}
 		at = place{group: g, path: strings.Join(segments[:i+1], "/")}
+		above = slices.Insert(above, 0, g)
 	}
-	return nil, ErrNotFound
+	return nil, nil, ErrNotFound
 }
 
 // ProjectByPath returns the project that holds a full path, or ErrNotFound.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -167,6 +168,8 @@ func (c *Catalog) Rules(ctx context.Context, s Scope) ([]protection.Rule, error)
 		return nil, err
 	}
 	rules := make([]protection.Rule, 0, len(all))
+	// Many rules name the same few users and groups.
+	known := map[grantee]protection.Grant{}
 	for _, b := range all {
 		rule := protection.Rule{
 			Name: b.Spec.Branch, Source: b.Namespace + "/" + b.Name,
@@ -177,17 +180,38 @@ func (c *Catalog) Rules(ctx context.Context, s Scope) ([]protection.Rule, error)
 			grants *[]protection.Grant
 		}{{b.Spec.Push, &rule.Push}, {b.Spec.Merge, &rule.Merge}, {b.Spec.Unprotect, &rule.Unprotect}} {
 			for _, l := range set.levels {
-				resolved, err := c.ResolveLevel(ctx, s, b.Namespace, l)
-				if err != nil && !errors.Is(err, ErrNotFound) {
-					return nil, err
+				named := granteeOf(b.Namespace, l)
+				grant, ok := known[named]
+				if !ok {
+					resolved, err := c.ResolveLevel(ctx, s, b.Namespace, l)
+					if err != nil && !errors.Is(err, ErrNotFound) {
+						return nil, err
+					}
+					// An unresolved level is the zero Grant, which lets nobody through.
+					grant = Grant(resolved)
+					known[named] = grant
 				}
-				// An unresolved level is the zero Grant, which lets nobody through.
-				*set.grants = append(*set.grants, Grant(resolved))
+				*set.grants = append(*set.grants, grant)
 			}
 		}
 		rules = append(rules, rule)
 	}
 	return rules, nil
+}
+
+// grantee is whom an access level of a protection in a namespace names.
+type grantee struct {
+	namespace              string
+	role                   v1alpha1.AccessRole
+	user, group, deployKey v1alpha1.Reference
+}
+
+func granteeOf(namespace string, l v1alpha1.AccessLevel) grantee {
+	var none v1alpha1.Reference
+	return grantee{
+		namespace: namespace, role: l.Role,
+		user: ptr.Deref(l.UserRef, none), group: ptr.Deref(l.GroupRef, none), deployKey: ptr.Deref(l.DeployKeyRef, none),
+	}
 }
 
 // Grant is the decision's form of a resolved level.

@@ -204,10 +204,10 @@ func TestReferrersAreFoundByEveryWayToNameAnObject(t *testing.T) {
 	acme := group("a", "acme", pinned(10))
 	web := project("a", "web", byName("acme"), known(100))
 	ci := deployKey("a", "ci", 1000, byName("web"))
-	max := user("max", 1)
+	person := user("max", 1)
 	old := group("a", "old")
 	old.Status.FullPath = "former"
-	w := catalogtest.New(t, acme, web, ci, max, old,
+	w := catalogtest.New(t, acme, web, ci, person, old,
 		project("a", "by-path", byPath("Acme")), project("a", "by-id", byID(10)), project("b", "elsewhere", byName("acme")),
 		group("a", "sub", below(byPath("acme"))),
 		project("a", "left", byPath("FORMER")),
@@ -227,10 +227,10 @@ func TestReferrersAreFoundByEveryWayToNameAnObject(t *testing.T) {
 		{"projects of a group", &v1alpha1.ProjectList{}, catalog.IndexGroup, acme, []string{"web", "by-path", "by-id"}},
 		{"groups of a group", &v1alpha1.GroupList{}, catalog.IndexGroup, acme, []string{"sub"}},
 		{"by the path that it had", &v1alpha1.ProjectList{}, catalog.IndexGroup, old, []string{"left"}},
-		{"memberships of a user", &v1alpha1.MembershipList{}, catalog.IndexUser, max, []string{"m1", "m2", "m3"}},
+		{"memberships of a user", &v1alpha1.MembershipList{}, catalog.IndexUser, person, []string{"m1", "m2", "m3"}},
 		{"memberships of a project", &v1alpha1.MembershipList{}, catalog.IndexProject, web, []string{"m1", "m2"}},
 		{"memberships of a group", &v1alpha1.MembershipList{}, catalog.IndexGroup, acme, []string{"m3"}},
-		{"what is granted to a user", &v1alpha1.ProtectedBranchList{}, catalog.IndexUser, max, []string{"b1"}},
+		{"what is granted to a user", &v1alpha1.ProtectedBranchList{}, catalog.IndexUser, person, []string{"b1"}},
 		{"what is granted to a group", &v1alpha1.ProtectedBranchList{}, catalog.IndexGrantee, acme, []string{"b1"}},
 		{"what is granted to a deploy key", &v1alpha1.ProtectedBranchList{}, catalog.IndexGrantee, ci, []string{"b1", "b2"}},
 		{"nothing refers to a storage", &v1alpha1.ProjectList{}, catalog.IndexGroup, &v1alpha1.RepositoryStorage{}, nil},
@@ -267,4 +267,18 @@ func TestRivalsOfAClaimAreFound(t *testing.T) {
 	g.Expect(rivals(&v1alpha1.GroupList{}, web)).To(ConsistOf("a/web"))
 	g.Expect(rivals(&v1alpha1.GroupList{}, root)).To(ConsistOf("a/acme", "b/ACME"))
 	g.Expect(rivals(&v1alpha1.ProjectList{}, lost)).To(ConsistOf("c/web", "c/lost"), "a parent that is missing has a key too")
+}
+
+func TestKeysBelow(t *testing.T) {
+	g := NewWithT(t)
+	acme := group("a", "acme", admittingAll)
+	c := catalogtest.New(t, acme, group("a", "one", below(byName("acme"))), group("b", "two", below(byPath("acme/one"))),
+		group("a", "deep", pinned(7), below(byName("one"))), group("a", "beside"),
+		group("c", "x", pinned(8), below(byID(9))), group("c", "y", pinned(9), below(byID(8))),
+	).Catalog()
+	keys := c.KeysBelow(t.Context(), acme)
+	g.Expect(keys).To(ContainElements("n:a/one", "p:acme/one", "n:b/two", "n:a/deep", "i:7", "p:acme/one/deep"))
+	g.Expect(keys).NotTo(ContainElement(Or(Equal("n:a/acme"), Equal("n:a/beside"))))
+	g.Expect(c.KeysBelow(t.Context(), group("c", "x", pinned(8), below(byID(9))))).To(ContainElement("n:c/y"), "a cycle ends")
+	g.Expect(c.KeysBelow(t.Context(), user("max", 1))).To(BeEmpty())
 }

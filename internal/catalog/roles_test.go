@@ -16,7 +16,7 @@ import (
 func TestProjectRole(t *testing.T) {
 	const guest, developer, maintainer, owner = v1alpha1.RoleGuest, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer, v1alpha1.RoleOwner
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	max, web, sub, acme := byName("max"), byName("web"), byName("sub"), byName("acme")
+	who, web, sub, acme := byName("max"), byName("web"), byName("sub"), byName("acme")
 	// The project is acme/sub/web in the namespace a; the group bolt in the namespace b has admitted nobody.
 	tests := []struct {
 		name    string
@@ -24,31 +24,31 @@ func TestProjectRole(t *testing.T) {
 		want    role.Role
 	}{
 		{"none without a membership", nil, role.None},
-		{"of the project", []client.Object{inProject("a", "m", web, max, developer)}, role.Developer},
+		{"of the project", []client.Object{inProject("a", "m", web, who, developer)}, role.Developer},
 		{"of the project by path and id", []client.Object{inProject("a", "m", byPath("Acme/Sub/Web"), byPath("MAX"), developer)}, role.Developer},
 		{"of the project by ids", []client.Object{inProject("a", "m", byID(100), byID(1), developer)}, role.Developer},
-		{"of the group", []client.Object{inGroup("a", "m", sub, max, maintainer)}, role.Maintainer},
-		{"of the group above", []client.Object{inGroup("a", "m", acme, max, owner)}, role.Owner},
-		{"of the group above by path", []client.Object{inGroup("a", "m", byPath("acme"), max, owner)}, role.Owner},
-		{"the highest of all, from above", []client.Object{inProject("a", "m1", web, max, guest), inGroup("a", "m2", acme, max, maintainer)}, role.Maintainer},
-		{"the highest of all, from below", []client.Object{inProject("a", "m1", web, max, maintainer), inGroup("a", "m2", acme, max, guest)}, role.Maintainer},
+		{"of the group", []client.Object{inGroup("a", "m", sub, who, maintainer)}, role.Maintainer},
+		{"of the group above", []client.Object{inGroup("a", "m", acme, who, owner)}, role.Owner},
+		{"of the group above by path", []client.Object{inGroup("a", "m", byPath("acme"), who, owner)}, role.Owner},
+		{"the highest of all, from above", []client.Object{inProject("a", "m1", web, who, guest), inGroup("a", "m2", acme, who, maintainer)}, role.Maintainer},
+		{"the highest of all, from below", []client.Object{inProject("a", "m1", web, who, maintainer), inGroup("a", "m2", acme, who, guest)}, role.Maintainer},
 		{"not somebody else's", []client.Object{inProject("a", "m", web, byName("dana"), owner)}, role.None},
-		{"not that of another project", []client.Object{inProject("a", "m", byName("other"), max, owner)}, role.None},
-		{"not that of a group beside", []client.Object{inGroup("a", "m", byName("beside"), max, owner)}, role.None},
+		{"not that of another project", []client.Object{inProject("a", "m", byName("other"), who, owner)}, role.None},
+		{"not that of a group beside", []client.Object{inGroup("a", "m", byName("beside"), who, owner)}, role.None},
 
-		{"not from another namespace by name", []client.Object{inProject("b", "m", web, max, owner)}, role.None},
-		{"not from another namespace by path", []client.Object{inProject("b", "m", byPath("acme/sub/web"), max, owner)}, role.None},
-		{"not from another namespace by id", []client.Object{inProject("b", "m", byID(100), max, owner)}, role.None},
-		{"not from another namespace, of the group", []client.Object{inGroup("b", "m", byPath("acme"), max, owner), inGroup("b", "m2", byID(10), max, owner), inGroup("b", "m3", acme, max, owner)}, role.None},
+		{"not from another namespace by name", []client.Object{inProject("b", "m", web, who, owner)}, role.None},
+		{"not from another namespace by path", []client.Object{inProject("b", "m", byPath("acme/sub/web"), who, owner)}, role.None},
+		{"not from another namespace by id", []client.Object{inProject("b", "m", byID(100), who, owner)}, role.None},
+		{"not from another namespace, of the group", []client.Object{inGroup("b", "m", byPath("acme"), who, owner), inGroup("b", "m2", byID(10), who, owner), inGroup("b", "m3", acme, who, owner)}, role.None},
 
-		{"not one that has ended", []client.Object{until(inProject("a", "m", web, max, developer), now)}, role.None},
-		{"one that has still a second", []client.Object{until(inProject("a", "m", web, max, developer), now.Add(time.Second))}, role.Developer},
-		{"one that has ended hides none above", []client.Object{until(inProject("a", "m", web, max, owner), now), inGroup("a", "m2", acme, max, guest)}, role.Guest},
+		{"not one that has ended", []client.Object{until(inProject("a", "m", web, who, developer), now)}, role.None},
+		{"one that has still a second", []client.Object{until(inProject("a", "m", web, who, developer), now.Add(time.Second))}, role.Developer},
+		{"one that has ended hides none above", []client.Object{until(inProject("a", "m", web, who, owner), now), inGroup("a", "m2", acme, who, guest)}, role.Guest},
 
-		{"the older of two", []client.Object{inProject("a", "m1", web, max, guest), inProject("a", "m2", web, max, owner)}, role.Guest},
-		{"the older of two, by other names", []client.Object{inProject("a", "m1", byID(100), byPath("max"), guest), inProject("a", "m2", web, max, owner)}, role.Guest},
-		{"the older of two, though it has ended", []client.Object{until(inProject("a", "m1", web, max, guest), now), inProject("a", "m2", web, max, owner)}, role.None},
-		{"the older of another namespace hides none", []client.Object{inProject("b", "m1", byPath("acme/sub/web"), max, guest), inProject("a", "m2", web, max, owner)}, role.Owner},
+		{"the older of two", []client.Object{inProject("a", "m1", web, who, guest), inProject("a", "m2", web, who, owner)}, role.Guest},
+		{"the older of two, by other names", []client.Object{inProject("a", "m1", byID(100), byPath("max"), guest), inProject("a", "m2", web, who, owner)}, role.Guest},
+		{"the older of two, though it has ended", []client.Object{until(inProject("a", "m1", web, who, guest), now), inProject("a", "m2", web, who, owner)}, role.None},
+		{"the older of another namespace hides none", []client.Object{inProject("b", "m1", byPath("acme/sub/web"), who, guest), inProject("a", "m2", web, who, owner)}, role.Owner},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func pages() []page {
 	return all
 }
 
-var fence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+var fence = regexp.MustCompile("(?s)```([^\n]*)\n(.*?)\n```")
 
 // examples are the texts of the blocks of YAML.
 func (p page) examples() (all []string) {

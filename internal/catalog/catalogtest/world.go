@@ -65,6 +65,9 @@ func New(t testing.TB, objects ...client.Object) *World {
 	return w
 }
 
+// Reader returns the cache.
+func (w *World) Reader() client.Reader { return w.cache }
+
 // Catalog returns a catalog of what the world holds at each time.
 func (w *World) Catalog(rules ...catalog.RootGroupRule) *catalog.Catalog {
 	return catalog.New(w.cache, rules...)
