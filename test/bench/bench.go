@@ -92,6 +92,9 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	}
 	b.report.Begun = b.begun.UTC().Truncate(time.Second)
 	b.report.Machine = machine(ctx)
+	if m := b.report.Machine; m.Busy() {
+		b.say("this machine has other things to do (load %.1f on %d cores): ratios hold, other figures say little", m.Load, m.Cores)
+	}
 	for _, group := range []struct {
 		ids []string
 		run func(ctx context.Context) error

@@ -29,6 +29,9 @@ type Machine struct {
 	Git  string  `json:"git"`
 }
 
+// Busy reports whether what else ran must have had an influence on figures that are no ratios.
+func (m Machine) Busy() bool { return m.Load > float64(m.Cores)/4 }
+
 // Passed reports whether every row was measured and keeps its bound, if it has one.
 func (r *Report) Passed() bool {
 	for _, row := range r.Rows {
@@ -57,6 +60,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w, "\nMedians, and in brackets the quartiles; a ratio is the median of the ratios of pairs.")
+	if m.Busy() {
+		fmt.Fprintln(w, "The machine was busy with other things before: ratios hold, other figures say little.")
+	}
 	for _, row := range r.Rows {
 		if row.Err != nil {
 			fmt.Fprintf(w, "%s was not measured: %v\n", row.ID, row.Err)

@@ -1,0 +1,220 @@
+package crash
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+const unavailable = "The repository is not available. Please try again later, and tell an administrator if it goes on."
+
+var _ = Describe("A hook", Ordered, func() {
+	var clone terminal.Terminal
+	var before string
+
+	BeforeAll(func() {
+		machine.shard("hooks")
+		create(project("hooked", "hooks"))
+		expectReady("hooked")
+		clone = max().Clone(machine.url("hooked"))
+		clone.Commit("first.txt", "First.\n")
+		clone.MustPush("main")
+		clone.Commit("second.txt", "Second.\n")
+		before = clone.Git("ls-remote", "origin")
+		DeferCleanup(expectRemoved, "hooked")
+	})
+
+	// expectClosed expects that no push comes through, and that the person reads why.
+	expectClosed := func(words ...string) {
+		GinkgoHelper()
+		screen := clone.RefusedPush("main")
+		for _, w := range words {
+			Expect(screen).To(ContainSubstring(w))
+		}
+		Expect(clone.Git("ls-remote", "origin")).To(Equal(before), "it can still be read, and is as it was")
+	}
+
+	It("that cannot reach the server lets nothing through, until Forgeplane is started again", func() {
+		Expect(os.Remove(filepath.Join(machine.options.Data, "run", "hook.sock"))).To(Succeed())
+		expectClosed("remote: The server could not check this push, so nothing was changed: the part that checks pushes cannot be reached.",
+			"remote: Try again later, and tell an administrator if it goes on.")
+		machine.stop()
+		machine.start()
+		clone.MustPush("main")
+		before = clone.Git("ls-remote", "origin")
+	})
+
+	It("that is not there lets nothing through", func() {
+		hidden := checkout.Program("hidden")
+		Expect(os.Rename(checkout.Program("forgeplane-hook"), hidden)).To(Succeed())
+		clone.Commit("third.txt", "Third.\n")
+		expectClosed("remote: The server failed. Please try again later, and tell an administrator if it goes on.")
+		Expect(os.Rename(hidden, checkout.Program("forgeplane-hook"))).To(Succeed())
+		clone.MustPush("main")
+		before = clone.Git("ls-remote", "origin")
+	})
+
+	It("that cannot be executed lets nothing through", func() {
+		Expect(os.Chmod(checkout.Program("forgeplane-hook"), 0o644)).To(Succeed())
+		clone.Commit("fourth.txt", "Fourth.\n")
+		expectClosed("remote: The server failed. Please try again later, and tell an administrator if it goes on.")
+		Expect(os.Chmod(checkout.Program("forgeplane-hook"), 0o755)).To(Succeed())
+		clone.MustPush("main")
+	})
+})
+
+var _ = Describe("A branch", func() {
+	It("that a killed git has left locked takes the next push", func() {
+		machine.shard("locks")
+		create(project("locked", "locks"))
+		expectReady("locked")
+		DeferCleanup(expectRemoved, "locked")
+		clone := max().Clone(machine.url("locked"))
+		clone.Commit("first.txt", "First.\n")
+		clone.MustPush("main")
+		repository := filepath.Join(machine.shards, "locks", read("locked").Status.RepositoryPath)
+		for _, name := range []string{"HEAD", "packed-refs", "refs/heads/main"} {
+			Expect(os.WriteFile(filepath.Join(repository, name+".lock"), nil, 0o644)).To(Succeed())
+		}
+		clone.Commit("second.txt", "Second.\n")
+		Expect(clone.RefusedPush("main")).To(ContainSubstring("! [remote rejected] HEAD -> main (failed to update ref)"), "somebody may be at work")
+		Expect(machine.ageLocks()).To(Equal(3))
+		clone.MustPush("main")
+		clone.Git("push", "origin", "HEAD:refs/heads/other")
+		clone.Git("push", "origin", ":refs/heads/other")
+	})
+})
+
+var _ = Describe("A shard that vanishes", Ordered, func() {
+	var clone terminal.Terminal
+	var directory string
+
+	BeforeAll(func() {
+		directory = machine.shard("volume")
+		create(project("stored", "volume"))
+		create(project("doomed", "volume"))
+		expectReady("stored", "doomed")
+		clone = max().Clone(machine.url("stored"))
+		clone.Commit("first.txt", "First.\n")
+		clone.MustPush("main")
+		Expect(os.Rename(directory, directory+".away")).To(Succeed())
+	})
+
+	It("is said to be unavailable, by itself and by the projects on it", func() {
+		look("volume")
+		expectShard("volume", v1alpha1.ReasonStorageUnavailable, "is the volume mounted?")
+		expectProject("stored", v1alpha1.ReasonStorageUnavailable, "storage volume is not mounted")
+	})
+
+	It("lets nothing be read and nothing be written", func() {
+		Expect(clone.Fail("git", "fetch")).To(ContainSubstring("remote: " + unavailable))
+		clone.Commit("second.txt", "Second.\n")
+		Expect(clone.RefusedPush("main")).To(ContainSubstring("remote: " + unavailable))
+		Expect(directory).NotTo(BeADirectory(), "nothing is made in the place of a volume")
+	})
+
+	It("holds up the deletion of a project, which says so", func() {
+		remove("doomed")
+		expectProject("doomed", v1alpha1.ReasonDeleting, "storage volume is not mounted")
+	})
+
+	It("is as it was when it is back", func() {
+		Expect(os.Rename(directory+".away", directory)).To(Succeed())
+		look("volume")
+		expectReady("stored")
+		clone.MustPush("main")
+		p := read("stored")
+		admin.Git("--git-dir="+filepath.Join(directory, p.Status.RepositoryPath), "fsck", "--full", "--strict")
+		expectRemoved("doomed", "stored")
+		Expect(filepath.Glob(filepath.Join(directory, "*", "*", "*"))).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A shard on a small volume", Ordered, func() {
+	const size = 24 // MiB
+	var clone terminal.Terminal
+	var directory string
+
+	BeforeAll(func() {
+		needMounts()
+		directory = machine.shard("small")
+		machine.stop()
+		machine.prepare = fmt.Sprintf("mount -t tmpfs -o size=%dm tmpfs '%s'", size, directory)
+		machine.start()
+		DeferCleanup(func() {
+			machine.stop()
+			machine.prepare = ""
+			machine.start()
+		})
+		DeferCleanup(expectRemoved, "tight", "next")
+		look("small")
+		create(project("tight", "small"))
+		expectReady("tight")
+		clone = max().Clone(machine.url("tight"))
+		clone.Commit("first.txt", "First.\n")
+		clone.MustPush("main")
+	})
+
+	// fsck checks the repository where Forgeplane sees it.
+	fsck := func() {
+		GinkgoHelper()
+		repository := filepath.Join(directory, read("tight").Status.RepositoryPath)
+		screen, err := machine.inside("git -c safe.directory='*' --git-dir='" + repository + "' fsck --full --strict")
+		Expect(err).NotTo(HaveOccurred(), screen)
+		screen, err = machine.inside("find '" + directory + "' -name 'tmp_*' -o -name '*.lock'")
+		Expect(err).NotTo(HaveOccurred(), screen)
+		Expect(screen).To(BeEmpty(), "nothing is left behind")
+	}
+
+	It("that a push does not fit on refuses it, says why, and takes the next one", func() {
+		before := clone.Git("ls-remote", "origin")
+		large := clone.In(clone.Space())
+		large.Git("clone", "--quiet", clone.Dir, ".")
+		large.Git("remote", "set-url", "origin", machine.url("tight"))
+		large.Commit("large.bin", noise((size+8)<<20))
+		Expect(large.RefusedPush("large")).To(ContainSubstring("No space left on device"))
+		Expect(clone.Git("ls-remote", "origin")).To(Equal(before))
+		fsck()
+		clone.Commit("small.txt", "Small.\n")
+		clone.MustPush("main")
+	})
+
+	It("that is full says so, and takes no project until there is room", func() {
+		_, err := machine.inside("cat /dev/zero > '" + directory + "/ballast'")
+		Expect(err).To(HaveOccurred(), "until it is full")
+		look("small")
+		expectShard("small", v1alpha1.ReasonStorageUnavailable, "no space left on device")
+		create(project("next", "small"))
+		expectProject("next", v1alpha1.ReasonReferenceNotReady, "RepositoryStorage small is not ready")
+		_, err = machine.inside("rm '" + directory + "/ballast'")
+		Expect(err).NotTo(HaveOccurred())
+		look("small")
+		expectReady("next", "tight")
+		fsck()
+	})
+
+	It("that is read-only serves fetches, refuses pushes, and goes on when it is writable again", func() {
+		remount := func(mode string) {
+			GinkgoHelper()
+			screen, err := machine.inside("mount -o remount," + mode + " '" + directory + "'")
+			Expect(err).NotTo(HaveOccurred(), screen)
+			look("small")
+		}
+		before := clone.Git("ls-remote", "origin")
+		remount("ro")
+		expectShard("small", v1alpha1.ReasonStorageUnavailable, "read-only file system")
+		clone.Git("fetch", "--quiet")
+		clone.Commit("later.txt", "Later.\n")
+		Expect(clone.RefusedPush("main")).To(ContainSubstring("error: remote unpack failed: unable to create temporary object directory"))
+		Expect(clone.Git("ls-remote", "origin")).To(Equal(before))
+		remount("rw")
+		clone.MustPush("main")
+		fsck()
+	})
+})

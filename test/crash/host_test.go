@@ -1,0 +1,155 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// host is the machine that Forgeplane runs on, with its shards.
+type host struct {
+	options forgeplane.Options
+	shards  string
+	process *process.Process
+	// prepare is a script of a POSIX shell that sets up what Forgeplane finds when it starts; none when empty. Mounts
+	// are seen by Forgeplane only.
+	prepare string
+}
+
+func newHost(controlPlane *controlplane.ControlPlane) *host {
+	GinkgoHelper()
+	ports := installation.FreePorts()
+	root := GinkgoT().TempDir()
+	h := &host{shards: filepath.Join(root, "shards"), options: forgeplane.Options{
+		Programs: filepath.Dir(checkout.Program("forgeplane")), Data: filepath.Join(root, "data"), Logs: filepath.Join(root, "logs"),
+		HTTPPort: ports.HTTP, HealthPort: ports.Health, ControlPlane: controlPlane,
+	}}
+	for _, directory := range []string{h.shards, h.options.Data} {
+		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+	}
+	return h
+}
+
+// shard makes a directory for repositories and declares it. Projects come to it only when they name it.
+func (h *host) shard(name string) (directory string) {
+	GinkgoHelper()
+	directory = filepath.Join(h.shards, name)
+	Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+	admin.Apply(fmt.Sprintf(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: RepositoryStorage
+metadata: {name: %s}
+spec: {path: %q, weight: 0}
+`, name, directory))
+	return directory
+}
+
+// start starts Forgeplane as make run does, and returns when it is ready, with how long that took.
+func (h *host) start() time.Duration {
+	GinkgoHelper()
+	begun := time.Now()
+	program, err := h.options.Program()
+	Expect(err).NotTo(HaveOccurred())
+	if h.prepare != "" {
+		program = inNamespace(program, h.prepare)
+	}
+	h.process, err = process.Start(program)
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithTimeoutCause(context.Background(), soon, errors.New("Forgeplane did not become ready"))
+	defer cancel()
+	go func() {
+		select {
+		case <-h.process.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	Expect(h.options.WaitReady(ctx)).To(Succeed(), func() string { return h.process.Tail() })
+	return time.Since(begun)
+}
+
+// stop ends Forgeplane in good order.
+func (h *host) stop() {
+	GinkgoHelper()
+	if h.process != nil {
+		Expect(h.process.Stop()).To(Succeed())
+	}
+}
+
+// kill is kill -9 of Forgeplane, and of nothing that it has started.
+func (h *host) kill() {
+	GinkgoHelper()
+	Expect(h.process.Kill()).To(Succeed())
+}
+
+// killWorkers kills what Forgeplane has started, as the kernel does when a container ends.
+func (h *host) killWorkers() {
+	GinkgoHelper()
+	Eventually(func() []int {
+		pids := h.workers()
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		}
+		return pids
+	}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+}
+
+// ageLocks lets an hour go by for the locks that git has left in repositories, and returns how many there are.
+func (h *host) ageLocks() (locks int) {
+	GinkgoHelper()
+	past := time.Now().Add(-time.Hour)
+	Expect(filepath.WalkDir(h.shards, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".lock" {
+			return err
+		}
+		locks++
+		return os.Chtimes(path, past, past)
+	})).To(Succeed())
+	return locks
+}
+
+// workers are the processes that work in a repository: git and hooks.
+func (h *host) workers() (pids []int) {
+	GinkgoHelper()
+	all, err := filepath.Glob("/proc/[0-9]*/cwd")
+	Expect(err).NotTo(HaveOccurred())
+	for _, link := range all {
+		// A process that ends meanwhile has no working directory.
+		directory, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(directory, h.shards+"/") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		Expect(err).NotTo(HaveOccurred())
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// url is the address of a project in "yard".
+func (h *host) url(project string) string {
+	return fmt.Sprintf("http://127.0.0.1:%d/yard/%s.git", h.options.HTTPPort, project)
+}
+
+// max returns a terminal of Max.
+func max() terminal.Terminal {
+	GinkgoHelper()
+	return admin.As("max", admin.Kubectl("get", "secret", "max", "--namespace="+forgeplane.Namespace,
+		"--output=go-template={{.data.token | base64decode}}"))
+}

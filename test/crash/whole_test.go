@@ -1,0 +1,114 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// expectWhole expects that nothing is lost, damaged, doubled or left behind, and that each pusher can go on.
+func expectWhole(pushers []*pusher) {
+	GinkgoHelper()
+	Eventually(machine.workers).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+	expectOneRepositoryEach()
+	expectUniqueIDs()
+	expectOneProtectionEach()
+	for _, p := range pushers {
+		p.expectKept(refsOf(p.project))
+		screen, err := p.push()
+		Expect(err).NotTo(HaveOccurred(), screen)
+	}
+}
+
+// expectOneRepositoryEach expects that the shards hold one intact repository for each project, and nothing else.
+func expectOneRepositoryEach() {
+	GinkgoHelper()
+	var expected []string
+	for _, p := range projects() {
+		expected = append(expected, filepath.Join(machine.shards, p.Status.Storage, p.Status.RepositoryPath))
+	}
+	found := stored()
+	Expect(found).To(ConsistOf(expected))
+	for _, repository := range found {
+		Expect(admin.Git("--git-dir="+repository, "fsck", "--full", "--strict", "--no-dangling", "--no-progress")).To(BeEmpty(), repository)
+	}
+}
+
+// stored are the directories in which the shards keep something. Empty ones do not count, nor does the file by which
+// Forgeplane finds out whether it can write.
+func stored() []string {
+	GinkgoHelper()
+	all := map[string]bool{}
+	Expect(filepath.WalkDir(machine.shards, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".probe") {
+			return err
+		}
+		relative, err := filepath.Rel(machine.shards, path)
+		// The shard, two directories by the first letters, and the one of the repository.
+		parts := strings.SplitN(relative, string(filepath.Separator), 5)
+		all[filepath.Join(machine.shards, filepath.Join(parts[:min(len(parts), 4)]...))] = true
+		return err
+	})).To(Succeed())
+	return slices.Collect(maps.Keys(all))
+}
+
+func projects() []v1alpha1.Project {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	var list v1alpha1.ProjectList
+	Expect(api.List(ctx, &list)).To(Succeed())
+	return list.Items
+}
+
+// expectUniqueIDs expects that no two objects of a kind have one id.
+func expectUniqueIDs() {
+	GinkgoHelper()
+	holders := map[string]string{}
+	for _, object := range admin.List("project,group,user,accesstoken,protectedbranch,deploykey", "--all-namespaces") {
+		spec, _ := object.Object["spec"].(map[string]any)
+		Expect(spec["id"]).To(BeNumerically(">", 0), object.GetName())
+		id := fmt.Sprint(object.GetKind(), " ", spec["id"])
+		Expect(holders).NotTo(HaveKey(id), "%s and %s", holders[id], object.GetName())
+		holders[id] = object.GetName()
+	}
+}
+
+// expectOneProtectionEach expects that the default branch of each project is protected, once.
+func expectOneProtectionEach() {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	var list v1alpha1.ProtectedBranchList
+	Expect(api.List(ctx, &list)).To(Succeed())
+	var found, expected []string
+	for i := range list.Items {
+		found = append(found, list.Items[i].Spec.ProjectRef.Name+" "+list.Items[i].Spec.Branch)
+	}
+	for _, p := range projects() {
+		expected = append(expected, p.Name+" "+p.Status.DefaultBranch)
+	}
+	Expect(found).To(ConsistOf(expected))
+}
+
+// refsOf returns the refs in the repository of a project.
+func refsOf(name string) map[string]string {
+	GinkgoHelper()
+	p := read(name)
+	repository := filepath.Join(machine.shards, p.Status.Storage, p.Status.RepositoryPath)
+	refs := map[string]string{}
+	for line := range strings.SplitSeq(admin.Git("--git-dir="+repository, "for-each-ref", "--format=%(refname) %(objectname)"), "\n") {
+		name, object, _ := strings.Cut(line, " ")
+		refs[name] = object
+	}
+	return refs
+}

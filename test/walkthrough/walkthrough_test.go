@@ -1,0 +1,164 @@
+// Package walkthrough runs the commands of the documentation, in a checkout of its own, as somebody does who reads it.
+package walkthrough
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+func TestWalkthrough(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Walkthrough")
+}
+
+// elsewhere are the commands that are not run where they stand, with the reason.
+var elsewhere = map[string]string{
+	"make run":  "the suite has started what it starts, in the same checkout",
+	"make test": "this test is a part of it",
+
+	"make bench":              "it takes half an hour; the tests of test/bench run its parts",
+	"make bench ROWS='^git/'": "it takes minutes; the tests of test/bench run its parts",
+	"make bench ROWS='^(git|protections|restart)/'": "it takes minutes; the tests of test/bench run its parts",
+}
+
+var checkout *installation.Checkout
+
+var _ = BeforeSuite(func() {
+	checkout = installation.NewCheckout()
+	run := checkout.Start(installation.FreePorts().Variables()...)
+	DeferCleanup(run.Stop)
+	run.WaitReady()
+})
+
+var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
+	ran := map[string]bool{}
+
+	for _, page := range pages() {
+		Describe("of "+page.path, Ordered, func() {
+			var shell *shell
+
+			BeforeAll(func() {
+				shell = open()
+				// The README says how to begin; the other pages are for who has.
+				if page.path != "README.md" {
+					shell.run(". .dev/env")
+				}
+			})
+
+			for _, block := range page.blocks {
+				It(fmt.Sprintf("in line %d", block.line), func() {
+					var script strings.Builder
+					for command := range strings.Lines(block.text) {
+						if _, ok := elsewhere[strings.TrimSpace(command)]; ok {
+							ran[strings.TrimSpace(command)] = true
+							continue
+						}
+						script.WriteString(command)
+					}
+					screen, err := shell.run(script.String())
+					if block.refused {
+						Expect(err).To(HaveOccurred(), "%s\n%s", block.text, screen)
+						return
+					}
+					Expect(err).NotTo(HaveOccurred(), "%s\n%s", block.text, screen)
+				})
+			}
+		})
+	}
+
+	It("that are run elsewhere are still there", func() {
+		for command := range elsewhere {
+			Expect(ran).To(HaveKey(command))
+		}
+	})
+})
+
+// shell is a POSIX shell of somebody who types one block after the other into it.
+type shell struct {
+	terminal terminal.Terminal
+	state    string
+}
+
+func open() *shell {
+	GinkgoHelper()
+	s := &shell{terminal: checkout.Terminal()}
+	s.state = filepath.Join(s.terminal.Space(), "state")
+	Expect(os.WriteFile(s.state, nil, 0o600)).To(Succeed())
+	return s
+}
+
+// run runs a block up to the first command that fails, where the one before has left the shell: its directory and its
+// exported variables.
+func (s *shell) run(block string) (screen string, err error) {
+	const script = `. "$1"
+set -e
+eval "$2"
+{ export -p; printf "cd '%s'\n" "$PWD"; } > "$1"`
+	return s.terminal.Try("sh", "-c", script, "sh", s.state, block)
+}
+
+// page is a file of the documentation.
+type page struct {
+	path   string
+	blocks []block
+}
+
+// block is a fenced block of commands. One that is marked as refused ends with a command that fails.
+type block struct {
+	line    int
+	text    string
+	refused bool
+}
+
+// pages returns README.md and then what is in docs, in the order of their names.
+func pages() []page {
+	const root = "../.."
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(files) == 0 {
+		panic("there are no pages in docs")
+	}
+	var all []page
+	for _, file := range append([]string{filepath.Join(root, "README.md")}, files...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		path, err := filepath.Rel(root, file)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, page{path, blocks(string(text))})
+	}
+	return all
+}
+
+// blocks returns what is between a line that begins with "```sh" and the next fence.
+func blocks(text string) []block {
+	var all []block
+	var open *block
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		info, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		language, mark, _ := strings.Cut(info, " ")
+		switch {
+		case fence && open != nil:
+			all = append(all, *open)
+			open = nil
+		case fence && language == "sh":
+			open = &block{line: number + 1, refused: mark == "refused"}
+		case open != nil:
+			open.text += line
+		}
+	}
+	return all
+}
