@@ -58,7 +58,7 @@ const (
 // ProjectSpec declares a project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(self.importURL) || (has(oldSelf.importURL) && self.importURL == oldSelf.importURL)",message="importURL is read once, when the project is created: it can be removed, not set or changed",fieldPath=".importURL"
-// +kubebuilder:validation:XValidation:rule="!has(self.importSecretRef) || has(self.importURL) || has(oldSelf.importSecretRef)",message="importSecretRef goes with importURL",fieldPath=".importSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.importSecretRef) || has(self.importURL)",message="importSecretRef goes with importURL",fieldPath=".importSecretRef"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.storage) || !has(self.storage) || self.storage == oldSelf.storage",message="storage is chosen once: a StorageMove moves a project",fieldPath=".storage"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.objectFormat) || (has(self.objectFormat) && self.objectFormat == oldSelf.objectFormat)",message="objectFormat cannot change",fieldPath=".objectFormat"
 type ProjectSpec struct {

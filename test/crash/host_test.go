@@ -147,8 +147,8 @@ func (h *host) url(project string) string {
 	return fmt.Sprintf("http://127.0.0.1:%d/yard/%s.git", h.options.HTTPPort, project)
 }
 
-// max returns a terminal of Max.
-func max() terminal.Terminal {
+// owner returns a terminal of Max.
+func owner() terminal.Terminal {
 	GinkgoHelper()
 	return admin.As("max", admin.Kubectl("get", "secret", "max", "--namespace="+forgeplane.Namespace,
 		"--output=go-template={{.data.token | base64decode}}"))

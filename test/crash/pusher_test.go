@@ -26,7 +26,7 @@ type pusher struct {
 
 func newPusher(name, project string) *pusher {
 	GinkgoHelper()
-	return &pusher{name: name, project: project, clone: max().Clone(machine.url(project)), accepted: map[int]bool{}}
+	return &pusher{name: name, project: project, clone: owner().Clone(machine.url(project)), accepted: map[int]bool{}}
 }
 
 // line is the branch that goes on, single that of one commit.

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -47,12 +49,15 @@ spec: {projectRef: {name: app}, title: Robot, publicKey: "` + publicKey + `"}
 		names := kind.Spec.Names
 
 		It("explains "+names.Kind+", down to the last field of its spec", func() {
-			Expect(admin.Kubectl("explain", names.Singular)).To(ContainSubstring("DESCRIPTION:"))
+			Expect(admin.Kubectl("explain", names.Singular)).To(MatchRegexp(`(?m)^DESCRIPTION:\n    \S`))
 			spec := kind.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-			for _, path := range paths(names.Singular+".spec", spec) {
-				_, description, found := strings.Cut(admin.Kubectl("explain", path), "DESCRIPTION:\n")
-				Expect(found).To(BeTrue(), path)
-				Expect(description).NotTo(HavePrefix("    <empty>"), path)
+			for path, fields := range objects(names.Singular+".spec", spec) {
+				text := admin.Kubectl("explain", path)
+				Expect(text).To(MatchRegexp(`(?m)^DESCRIPTION:\n    \S`), path)
+				for _, field := range fields {
+					Expect(text).To(MatchRegexp(`(?m)^  `+field+`\t<.*\n(  (  |enum).*\n)*    \S`), path)
+				}
+				Expect(text).NotTo(Or(ContainSubstring("<empty>"), ContainSubstring("<no description>")), path)
 			}
 		})
 
@@ -72,15 +77,17 @@ spec: {projectRef: {name: app}, title: Robot, publicKey: "` + publicKey + `"}
 	})
 })
 
-// paths are those of a schema and of all that is below it.
-func paths(path string, schema apiextensionsv1.JSONSchemaProps) []string {
-	all := []string{path}
-	properties := schema.Properties
+// objects are the names of the fields of a schema and of each object below it, under their paths.
+func objects(path string, schema apiextensionsv1.JSONSchemaProps) map[string][]string {
 	if schema.Items != nil {
-		properties = schema.Items.Schema.Properties
+		schema = *schema.Items.Schema
 	}
-	for name, property := range properties {
-		all = append(all, paths(path+"."+name, property)...)
+	if len(schema.Properties) == 0 {
+		return nil
+	}
+	all := map[string][]string{path: slices.Sorted(maps.Keys(schema.Properties))}
+	for name, property := range schema.Properties {
+		maps.Copy(all, objects(path+"."+name, property))
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,11 +62,11 @@ var _ = AfterSuite(func() {
 		return // it was never ready
 	}
 	expectCleanLogs()
-	for _, kind := range strings.Fields(admin.Kubectl("api-resources", "--verbs=list", "--output=name")) {
-		if kind != "secrets" {
-			expectNoCredential(kind, admin.Kubectl("get", kind, "--all-namespaces", "--output=yaml", "--show-managed-fields"))
-		}
-	}
+	kinds := slices.DeleteFunc(strings.Fields(admin.Kubectl("api-resources", "--verbs=list", "--output=name")),
+		func(kind string) bool { return kind == "secrets" })
+	Expect(kinds).To(ContainElements("projects.forgeplane.dev", "events.events.k8s.io"))
+	expectNoCredential("an object",
+		admin.Kubectl("get", strings.Join(kinds, ","), "--all-namespaces", "--output=yaml", "--show-managed-fields"))
 	running.Kill()
 	Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 })

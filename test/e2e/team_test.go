@@ -115,8 +115,8 @@ func (t team) clone(name string) terminal.Terminal {
 // start gives the default branch a first commit, as Max, and returns his work tree.
 func (t team) start() terminal.Terminal {
 	GinkgoHelper()
-	max := t.clone("max")
-	max.Commit("README.md", "The beginning.\n")
-	max.MustPush("main")
-	return max
+	clone := t.clone("max")
+	clone.Commit("README.md", "The beginning.\n")
+	clone.MustPush("main")
+	return clone
 }

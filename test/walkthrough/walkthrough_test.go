@@ -50,7 +50,8 @@ var _ = Describe("The commands", Ordered, ContinueOnFailure, func() {
 				shell = open()
 				// The README says how to begin; the other pages are for who has.
 				if page.path != "README.md" {
-					shell.run(". .dev/env")
+					_, err := shell.run(". .dev/env")
+					Expect(err).NotTo(HaveOccurred())
 				}
 			})
 
