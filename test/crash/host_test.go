@@ -110,18 +110,28 @@ func (h *host) killWorkers() {
 	}).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 }
 
-// ageLocks lets an hour go by for the locks that git has left in repositories, and returns how many there are.
-func (h *host) ageLocks() (locks int) {
+// locks are those that git holds in repositories, or that a killed git has left.
+func (h *host) locks() (paths []string) {
 	GinkgoHelper()
-	past := time.Now().Add(-time.Hour)
 	Expect(filepath.WalkDir(h.shards, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".lock" {
-			return err
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		locks++
-		return os.Chtimes(path, past, past)
+		if err == nil && filepath.Ext(path) == ".lock" {
+			paths = append(paths, path)
+		}
+		return err
 	})).To(Succeed())
-	return locks
+	return paths
+}
+
+// ageLocks lets more than a day go by for the locks.
+func (h *host) ageLocks() {
+	GinkgoHelper()
+	past := time.Now().Add(-25 * time.Hour)
+	for _, path := range h.locks() {
+		Expect(os.Chtimes(path, past, past)).To(Succeed())
+	}
 }
 
 // workers are the processes that work in a repository: git and hooks.

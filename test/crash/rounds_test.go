@@ -67,7 +67,8 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 			if machine.kill(); round%2 == 0 {
 				how = "with all that it had started"
 				machine.killWorkers()
-				hit["a lock"] += machine.ageLocks()
+				// Whether a lock has lost its holder only its age can tell.
+				machine.ageLocks()
 			}
 			cut := crowd.join()
 			state := interrupted(round)

@@ -19,6 +19,7 @@ import (
 func expectWhole(pushers []*pusher) {
 	GinkgoHelper()
 	Eventually(machine.workers).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+	Eventually(machine.locks).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 	expectOneRepositoryEach()
 	expectUniqueIDs()
 	expectOneProtectionEach()

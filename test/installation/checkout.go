@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-// Checkout is a copy of the checkout that the tests are in, its uncommitted changes and its history included.
+// Checkout is a copy of the checkout that the tests are in, its uncommitted changes included, with a history of one commit.
 type Checkout struct {
 	// Dir is the work tree.
 	Dir string
@@ -35,14 +35,13 @@ func NewCheckout() *Checkout {
 	shell := terminal.New(source, c.home).With("GOFLAGS="+os.Getenv("GOFLAGS"), "GOPATH="+os.Getenv("GOPATH"), "HOME="+os.Getenv("HOME"),
 		"GOCACHE="+os.Getenv("GOCACHE"), "GOMODCACHE="+os.Getenv("GOMODCACHE"))
 	shell.Do("make", "--no-print-directory", "build")
-	shell.Git("clone", "--quiet", "--no-checkout", source, c.Dir)
 	for path := range strings.SplitSeq(shell.Git("ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00") {
 		copyFile(filepath.Join(source, path), filepath.Join(c.Dir, path))
 	}
-	copied := shell.In(c.Dir)
-	copied.Git("reset", "--quiet")
-	// Whatever the original is on, the copy is on a branch, as after git clone.
-	copied.Git("checkout", "--quiet", "-B", "main")
+	copied := shell.In(c.Dir).As("somebody", "")
+	copied.Git("init", "--quiet", "--initial-branch=main")
+	copied.Git("add", ".")
+	copied.Git("commit", "--quiet", "--message", "Everything")
 	for _, name := range programs {
 		copyFile(filepath.Join(source, "bin", name), c.Program(name))
 	}
