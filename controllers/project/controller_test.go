@@ -292,7 +292,7 @@ var _ = Describe("A project that is deleted", func() {
 		Eventually(protections).Should(BeEmpty())
 	})
 
-	It("leaves its repository behind where that is declared, and finds it again by namespace and id", func() {
+	It("leaves its repository behind where that is declared, and finds it again by namespace, name and id", func() {
 		create(forge.Project("website").In(acme).Retained().ID(77).Build())
 		head := repositoryOf(web)
 		f.Delete(web)
@@ -301,7 +301,7 @@ var _ = Describe("A project that is deleted", func() {
 		f.ExpectGone(web)
 		Expect(head.Check()).To(Succeed())
 
-		again := forge.Project("restored").In(acme).ID(77).Build()
+		again := forge.Project("website").In(acme).ID(77).Build()
 		f.Create(again)
 		f.ExpectReady(again)
 		Expect(again.Status.HeadCommit).NotTo(BeEmpty())

@@ -34,10 +34,11 @@ func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
 	return &Repositories{engine: engine, catalog: cat, branches: lru.New(cachedProjects)}
 }
 
-// Path is where the repository of a project is on its shard. It follows from the namespace and the id, so that neither
-// a rename moves it nor a pinned id reaches the repository of another namespace, and a restored backup finds it again.
+// Path is where the repository of a project is on its shard. It follows from the namespace, the name of the object and the
+// id, so that a rename of the path does not move it, no two projects share one, whatever id they have pinned, and a
+// restored backup finds it again.
 func Path(p *v1alpha1.Project) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", p.Namespace, p.Spec.ID))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", p.Namespace, p.Name, p.Spec.ID))
 	name := hex.EncodeToString(sum[:])
 	return name[:2] + "/" + name[2:4] + "/" + name + ".git"
 }

