@@ -173,10 +173,31 @@ func machine(ctx context.Context) figures.Machine {
 	return m
 }
 
+// rounds say how often something is measured.
+type rounds struct {
+	least, most int
+	// enough says after at least so many rounds whether the samples are; nil for yes.
+	enough func(ours, reference []float64) bool
+}
+
+// exactly is a fixed number of rounds.
+func exactly(number int) rounds { return rounds{least: number, most: number} }
+
+// until goes on, up to three times as long, until a ratio is known to about two hundredths: a busy machine takes more
+// rounds for that than a quiet one. What the ratio is has no influence on how often it is measured.
+func until(least int) rounds {
+	return rounds{least: least, most: 3 * least, enough: func(ours, reference []float64) bool {
+		return figures.Ratios(ours, reference).StandardError() <= 0.02
+	}}
+}
+
 // alternate calls ours and reference in turn, so that what else happens on the machine meets both: first one, then the
 // other way round. It gives the samples that they return.
-func alternate(rounds int, ours, reference func(round int) (float64, error)) (o, r []float64, err error) {
-	for round := range rounds {
+func alternate(often rounds, ours, reference func(round int) (float64, error)) (o, r []float64, err error) {
+	for round := range often.most {
+		if round >= often.least && (often.enough == nil || often.enough(o, r)) {
+			break
+		}
 		pair := [2]float64{}
 		order := [2]int{0, 1}
 		if round%2 == 1 {

@@ -67,14 +67,28 @@ func TestOursAndTheReferenceTakeTurnsInBothOrders(t *testing.T) {
 			return value + float64(round), nil
 		}
 	}
-	o, r, err := alternate(3, call("ours", 10), call("reference", 20))
+	o, r, err := alternate(exactly(3), call("ours", 10), call("reference", 20))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(order).To(Equal([]string{"ours0", "reference0", "reference1", "ours1", "ours2", "reference2"}))
 	g.Expect(o).To(Equal([]float64{10, 11, 12}))
 	g.Expect(r).To(Equal([]float64{20, 21, 22}))
 	broken := errors.New("broken")
-	_, _, err = alternate(3, call("ours", 0), func(int) (float64, error) { return 0, broken })
+	_, _, err = alternate(exactly(3), call("ours", 0), func(int) (float64, error) { return 0, broken })
 	g.Expect(err).To(MatchError(broken))
+}
+
+func TestARatioIsMeasuredUntilItIsKnownWellEnough(t *testing.T) {
+	g := NewWithT(t)
+	one := func(int) (float64, error) { return 1, nil }
+	steady := func(int) (float64, error) { return 2, nil }
+	erratic := func(round int) (float64, error) { return float64(1 + round%4), nil }
+	o, _, err := alternate(until(10), steady, one)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o).To(HaveLen(10))
+	o, r, err := alternate(until(10), erratic, one)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o).To(HaveLen(30))
+	g.Expect(r).To(HaveLen(30))
 }
 
 func TestEachProtectionOfABatchProtectsABranchOfItsOwn(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
 )
 
-// How often each is measured: more where one takes less.
+// How often each is measured at least: more where one takes less.
 const (
 	cloneRounds      = 25
 	cloneLargeRounds = 11
@@ -130,7 +130,7 @@ func (s *servers) serve(ctx context.Context, name, from string) (*site, error) {
 func (o *site) size() string { return fmt.Sprintf("%.1f MB", megabytes(o.project.Status.SizeBytes)) }
 
 // compare measures the same request to both servers in turn, after a first one to each that does not count.
-func (s *servers) compare(ctx context.Context, id string, rounds int, one *site,
+func (s *servers) compare(ctx context.Context, id string, often rounds, one *site,
 	request func(ctx context.Context, url string) (time.Duration, error),
 ) error {
 	to := func(url string) func(int) (float64, error) {
@@ -139,10 +139,10 @@ func (s *servers) compare(ctx context.Context, id string, rounds int, one *site,
 			return milliseconds(took), err
 		}
 	}
-	if _, _, err := alternate(1, to(one.ours), to(one.reference)); err != nil {
+	if _, _, err := alternate(exactly(1), to(one.ours), to(one.reference)); err != nil {
 		return err
 	}
-	o, r, err := alternate(rounds, to(one.ours), to(one.reference))
+	o, r, err := alternate(often, to(one.ours), to(one.reference))
 	if err != nil {
 		return err
 	}
@@ -165,15 +165,15 @@ func (s *servers) measureCheckout(ctx context.Context) error {
 	}
 	for _, row := range []struct {
 		id      string
-		rounds  int
+		often   rounds
 		request func(ctx context.Context, url string) (time.Duration, error)
 	}{
-		{rowClone, cloneRounds, s.client.Clone},
-		{rowCloneMany, cloneManyRounds, s.cloneAtOnce},
-		{rowList, listRounds, s.client.List},
+		{rowClone, until(cloneRounds), s.client.Clone},
+		{rowCloneMany, until(cloneManyRounds), s.cloneAtOnce},
+		{rowList, until(listRounds), s.client.List},
 	} {
 		if s.bench.wants(row.id) {
-			if err := s.compare(ctx, row.id, row.rounds, one, row.request); err != nil {
+			if err := s.compare(ctx, row.id, row.often, one, row.request); err != nil {
 				return err
 			}
 		}
@@ -194,7 +194,7 @@ func (s *servers) measureLarge(ctx context.Context) error {
 		return err
 	}
 	s.bench.describe(rowCloneLarge, one.size())
-	return s.compare(ctx, rowCloneLarge, cloneLargeRounds, one, s.client.Clone)
+	return s.compare(ctx, rowCloneLarge, until(cloneLargeRounds), one, s.client.Clone)
 }
 
 // cloneAtOnce has several clients clone, and returns how long it takes until the last one is done.

@@ -80,7 +80,7 @@ func (b *bench) measureReady(ctx context.Context, l *load) error {
 		b.say("%d bare objects were written after %.2f s", batch, took.Seconds())
 		return took.Seconds(), l.Client().DeleteAllOf(ctx, &v1alpha1.ProtectedBranch{}, client.InNamespace("default"), made)
 	}
-	o, r, err := alternate(readyRounds, ours, bare)
+	o, r, err := alternate(exactly(readyRounds), ours, bare)
 	b.record(rowReady, o, r)
 	b.record(rowReadyCPU, ourCPU[:len(o)], bareCPU[:len(r)])
 	return err

@@ -9,17 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/figures"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
 )
 
 const (
-	ruleRounds = 101
-	rules      = 500
+	rules = 500
 
 	pushedBranch = "feature"
 	// observeTimeout bounds how long the status of a project takes to show a push.
 	observeTimeout = time.Minute
 )
+
+// toTheMillisecond measures until a difference in milliseconds is known to about one.
+var toTheMillisecond = rounds{least: 41, most: 301, enough: func(ours, reference []float64) bool {
+	return figures.Differences(ours, reference).StandardError() <= 1
+}}
 
 // pusher pushes one commit after the other.
 type pusher struct {
@@ -28,28 +33,26 @@ type pusher struct {
 	commits   []string
 }
 
-// newPusher makes a repository to push from, with so many commits to push.
-func (s *servers) newPusher(ctx context.Context, name, from string, commits int) (*pusher, error) {
+// newPusher makes a repository to push from.
+func (s *servers) newPusher(ctx context.Context, name, from string) (*pusher, error) {
 	directory, err := newDirectory(s.bench.directory, name)
 	if err != nil {
 		return nil, err
 	}
 	p := &pusher{servers: s, directory: directory}
-	if _, err := s.client.Run(ctx, directory, nil, "clone", "--quiet", "--bare", from, "."); err != nil {
-		return nil, err
-	}
-	for n := range commits {
-		commit, err := s.client.Commit(ctx, directory, pushedBranch, n)
+	_, err = s.client.Run(ctx, directory, nil, "clone", "--quiet", "--bare", from, ".")
+	return p, err
+}
+
+// push pushes the commit of a number and returns how many milliseconds that took. Numbers go up one by one.
+func (p *pusher) push(ctx context.Context, url string, number int) (float64, error) {
+	if number == len(p.commits) {
+		commit, err := p.client.Commit(ctx, p.directory, pushedBranch, number)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		p.commits = append(p.commits, commit)
 	}
-	return p, nil
-}
-
-// push pushes a commit and returns how many milliseconds that took.
-func (p *pusher) push(ctx context.Context, url string, number int) (float64, error) {
 	took, err := p.client.Push(ctx, p.directory, url, p.commits[number], pushedBranch)
 	return milliseconds(took), err
 }
@@ -87,7 +90,7 @@ func (s *servers) awaitObserved(ctx context.Context, one *site) error {
 // measurePush compares pushes of the same commits, to a branch that nothing protects.
 func (s *servers) measurePush(ctx context.Context, one *site) error {
 	const warmUp = 2
-	p, err := s.newPusher(ctx, "push", one.ours, warmUp+pushRounds)
+	p, err := s.newPusher(ctx, "push", one.ours)
 	if err != nil {
 		return err
 	}
@@ -96,11 +99,11 @@ func (s *servers) measurePush(ctx context.Context, one *site) error {
 			func(round int) (float64, error) { return p.push(ctx, one.reference, first+round) }
 	}
 	ours, reference := from(0)
-	if _, _, err := alternate(warmUp, ours, reference); err != nil {
+	if _, _, err := alternate(exactly(warmUp), ours, reference); err != nil {
 		return err
 	}
 	ours, reference = from(warmUp)
-	o, r, err := alternate(pushRounds, ours, reference)
+	o, r, err := alternate(until(pushRounds), ours, reference)
 	if err != nil {
 		return err
 	}
@@ -120,17 +123,17 @@ func (s *servers) measureRules(ctx context.Context) error {
 		return err
 	}
 	const warmUp = 2
-	p, err := s.newPusher(ctx, "push-rules", few.ours, warmUp+ruleRounds)
+	p, err := s.newPusher(ctx, "push-rules", few.ours)
 	if err != nil {
 		return err
 	}
 	to := func(one *site, first int) func(round int) (float64, error) {
 		return func(round int) (float64, error) { return p.pushObserved(ctx, one, first+round) }
 	}
-	if _, _, err := alternate(warmUp, to(many, 0), to(few, 0)); err != nil {
+	if _, _, err := alternate(exactly(warmUp), to(many, 0), to(few, 0)); err != nil {
 		return err
 	}
-	o, r, err := alternate(ruleRounds, to(many, warmUp), to(few, warmUp))
+	o, r, err := alternate(toTheMillisecond, to(many, warmUp), to(few, warmUp))
 	if err != nil {
 		return err
 	}

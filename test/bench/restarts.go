@@ -51,7 +51,7 @@ func (b *bench) measureRestarts(ctx context.Context, l *load) error {
 		r, err := l.informersAlone(ctx)
 		return r.took.Seconds(), err
 	}
-	o, r, err := alternate(changeRounds, ours, alone)
+	o, r, err := alternate(exactly(changeRounds), ours, alone)
 	b.record(rowFreshChange, o, r)
 	return err
 }
@@ -59,7 +59,7 @@ func (b *bench) measureRestarts(ctx context.Context, l *load) error {
 // restartUnchanged measures what a restart takes when nothing has changed.
 func (b *bench) restartUnchanged(ctx context.Context, l *load) error {
 	var ours, alone [restartRounds]restarted
-	_, _, err := alternate(restartRounds,
+	_, _, err := alternate(exactly(restartRounds),
 		func(round int) (_ float64, err error) {
 			ours[round], err = l.restart(ctx)
 			b.say("restarted, all was reconciled after %.2f s", ours[round].took.Seconds())

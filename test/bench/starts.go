@@ -62,7 +62,7 @@ func (b *bench) measureStarts(ctx context.Context) error {
 	if !b.wants(rowSecondStart) {
 		return nil
 	}
-	o, r, err := alternate(secondStartRounds,
+	o, r, err := alternate(exactly(secondStartRounds),
 		func(int) (float64, error) { return c.makeRun(ctx, laterTimeout) },
 		func(int) (float64, error) { return c.startControlPlane(ctx) })
 	b.record(rowSecondStart, o, r)

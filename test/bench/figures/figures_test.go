@@ -31,6 +31,21 @@ func TestTheMedianAndTheQuartilesOfSamplesInAnyOrder(t *testing.T) {
 	}
 }
 
+func TestTheStandardErrorGoesDownWithTheSpreadAndTheNumberOfSamples(t *testing.T) {
+	g := NewWithT(t)
+	var few, many []float64
+	for n := range 400 {
+		many = append(many, float64(n%5))
+		if n < 100 {
+			few = append(few, float64(n%5))
+		}
+	}
+	// The quartiles are 1 and 3.
+	g.Expect(Summarize(few).StandardError()).To(BeNumerically("~", 0.186, 0.001))
+	g.Expect(Summarize(many).StandardError()).To(BeNumerically("~", 0.093, 0.001))
+	g.Expect(Summarize([]float64{7, 7, 7}).StandardError()).To(BeZero())
+}
+
 func TestARatioComparesSamplesPairByPair(t *testing.T) {
 	g := NewWithT(t)
 	row := Row{Bound: &Bound{Of: Ratio, AtMost: 1.1}}

@@ -64,13 +64,13 @@ func (r *Row) Measured(ours, reference []float64) {
 		r.Err = fmt.Errorf("%d samples are compared with %d of the reference", len(ours), len(reference))
 		return
 	}
-	ref := Summarize(reference)
-	r.Reference = &ref
-	r.Difference = paired(ours, reference, func(o, r float64) float64 { return o - r })
+	ref, differences := Summarize(reference), Differences(ours, reference)
+	r.Reference, r.Difference = &ref, &differences
 	if slices.Contains(reference, 0) {
 		return
 	}
-	r.Ratio = paired(ours, reference, func(o, r float64) float64 { return o / r })
+	ratios := Ratios(ours, reference)
+	r.Ratio = &ratios
 }
 
 // Result is how a row ended.

@@ -32,15 +32,30 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[below] + (position-float64(below))*(sorted[above]-sorted[below])
 }
 
-// paired summarizes what two series come to sample by sample: what disturbs the machine for a while disturbs both samples
-// of a pair, which are measured one right after the other.
-func paired(ours, reference []float64, of func(ours, reference float64) float64) *Summary {
+// StandardError is about how far the median lies from that of endless samples.
+func (s Summary) StandardError() float64 {
+	// Of a normal distribution the quartiles lie 1.349 standard deviations apart, and the standard error of the median is
+	// 1.253 times that of the mean.
+	return 1.253 / 1.349 * (s.High - s.Low) / math.Sqrt(float64(len(s.Samples)))
+}
+
+// Ratios summarizes the ratios of pairs of samples, of which there is at least one. What disturbs the machine for a while
+// disturbs both samples of a pair, if these were measured one right after the other.
+func Ratios(ours, reference []float64) Summary {
+	return paired(ours, reference, func(o, r float64) float64 { return o / r })
+}
+
+// Differences summarizes the differences of pairs of samples likewise.
+func Differences(ours, reference []float64) Summary {
+	return paired(ours, reference, func(o, r float64) float64 { return o - r })
+}
+
+func paired(ours, reference []float64, of func(ours, reference float64) float64) Summary {
 	all := make([]float64, 0, len(ours))
 	for i := range ours {
 		all = append(all, of(ours[i], reference[i]))
 	}
-	s := Summarize(all)
-	return &s
+	return Summarize(all)
 }
 
 // MarshalJSON gives six significant digits: more says nothing.
