@@ -89,7 +89,9 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		CanFetch: access.May(auth.ReadCode),
 		Actor:    g.actor(who, access),
 		ReadOnly: readOnly(p),
-		Rules:    func(ctx context.Context) ([]protection.Rule, error) { return g.rules(ctx, p) },
+		Rules: func(ctx context.Context, branches []string) ([]protection.Rule, error) {
+			return g.rules(ctx, p, branches)
+		},
 	}, nil
 }
 
@@ -125,12 +127,12 @@ func (g *gitAccess) actor(c auth.Caller, access auth.Access) protection.Actor {
 }
 
 // rules reads the protections as they are when the push is decided, not when it began.
-func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project) ([]protection.Rule, error) {
+func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project, branches []string) ([]protection.Rule, error) {
 	scope, err := g.catalog.ProjectScope(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return g.catalog.Rules(ctx, scope)
+	return g.catalog.Rules(ctx, scope, branches)
 }
 
 func readOnly(p *v1alpha1.Project) string {

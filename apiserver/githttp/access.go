@@ -56,8 +56,8 @@ type Project struct {
 	CanFetch bool
 	// Actor is the caller, to whom the rules apply.
 	Actor protection.Actor
-	// Rules returns the protections of the project.
-	Rules func(ctx context.Context) ([]protection.Rule, error)
+	// Rules returns the protections of the project that match any of these branches.
+	Rules func(ctx context.Context, branches []string) ([]protection.Rule, error)
 	// ReadOnly says why the project takes no pushes at the moment. It is empty if it does.
 	ReadOnly string
 }

@@ -210,7 +210,7 @@ func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*gi
 		ID: p.id, Repository: p.repository, ReadOnly: p.readOnly,
 		CanFetch: p.public || member >= role.Reporter || isAdmin,
 		Actor:    protection.Actor{UserID: caller.UserID, Role: member, Admin: isAdmin, InGroup: f.inGroup},
-		Rules:    func(context.Context) ([]protection.Rule, error) { return rules, rulesErr },
+		Rules:    func(context.Context, []string) ([]protection.Rule, error) { return rules, rulesErr },
 	}, p.findErr
 }
 

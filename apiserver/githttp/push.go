@@ -131,7 +131,7 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	case !project.Actor.CanWrite():
 		return "You are not allowed to push code to this project.", nil
 	}
-	rules, err := project.Rules(ctx)
+	rules, err := project.Rules(ctx, branches(asked.Updates))
 	if err != nil {
 		return "", fmt.Errorf("finding the protections: %w", err)
 	}
@@ -151,6 +151,17 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 		}
 	}
 	return all.String(), nil
+}
+
+// branches are the names of the branches among the refs that are updated.
+func branches(updates []hook.Update) []string {
+	var names []string
+	for _, u := range updates {
+		if name, ok := protection.Branch(u.Ref); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // refusals are the reasons, each of which names its ref.

@@ -101,7 +101,7 @@ func BenchmarkRules(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if rules, err := c.Rules(b.Context(), scope); err != nil || len(rules) != n {
+				if rules, err := c.Rules(b.Context(), scope, []string{"feature", "branch-0/x"}); err != nil || len(rules) != 1 {
 					b.Fatal(len(rules), err)
 				}
 			}

@@ -83,6 +83,11 @@ func (c *Catalog) ProjectScope(ctx context.Context, p *v1alpha1.Project) (Scope,
 // one that somebody declared goes before the one that the project made, and the older before the younger. They are in the
 // order of their branches.
 func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
+	return c.protectionsIn(ctx, s, func(string) bool { return true })
+}
+
+// protectionsIn returns those of them whose branch name or wildcard is wanted.
+func (c *Catalog) protectionsIn(ctx context.Context, s Scope, wanted func(name string) bool) ([]*v1alpha1.ProtectedBranch, error) {
 	index := IndexGroup
 	if s.Project != nil {
 		index = IndexProject
@@ -91,10 +96,10 @@ func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.Prote
 	if err != nil {
 		return nil, err
 	}
-	holders := make(map[string]int, len(found))
+	holders := map[string]int{}
 	var all []*v1alpha1.ProtectedBranch
 	for _, b := range found {
-		if b.Namespace != s.Namespace() {
+		if b.Namespace != s.Namespace() || !wanted(b.Spec.Branch) {
 			continue
 		}
 		i, taken := holders[b.Spec.Branch]
@@ -146,12 +151,16 @@ func IsDefaultProtection(b *v1alpha1.ProtectedBranch) bool {
 
 // Protections returns every protection that a project is under, its own first, then those of its groups.
 func (c *Catalog) Protections(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
-	all, err := c.ProtectionsIn(ctx, s)
+	return c.protections(ctx, s, func(string) bool { return true })
+}
+
+func (c *Catalog) protections(ctx context.Context, s Scope, wanted func(name string) bool) ([]*v1alpha1.ProtectedBranch, error) {
+	all, err := c.protectionsIn(ctx, s, wanted)
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.Groups {
-		inherited, err := c.ProtectionsIn(ctx, Scope{Groups: s.Groups[i:]})
+		inherited, err := c.protectionsIn(ctx, Scope{Groups: s.Groups[i:]}, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -160,10 +169,12 @@ func (c *Catalog) Protections(ctx context.Context, s Scope) ([]*v1alpha1.Protect
 	return all, nil
 }
 
-// Rules returns every protection that a project is under, resolved for a decision. A level whose reference leads nowhere
-// grants nothing.
-func (c *Catalog) Rules(ctx context.Context, s Scope) ([]protection.Rule, error) {
-	all, err := c.Protections(ctx, s)
+// Rules returns the protections that a project is under and that match any of these branches, resolved for a decision. A
+// level whose reference leads nowhere grants nothing.
+func (c *Catalog) Rules(ctx context.Context, s Scope, branches []string) ([]protection.Rule, error) {
+	all, err := c.protections(ctx, s, func(name string) bool {
+		return slices.ContainsFunc(branches, func(branch string) bool { return protection.Match(name, branch) })
+	})
 	if err != nil {
 		return nil, err
 	}

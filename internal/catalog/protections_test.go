@@ -156,7 +156,7 @@ func TestRulesGrantWhatResolvesAndNothingElse(t *testing.T) {
 			c := w.Catalog()
 			scope, err := c.ProjectScope(t.Context(), web)
 			g.Expect(err).NotTo(HaveOccurred())
-			rules, err := c.Rules(t.Context(), scope)
+			rules, err := c.Rules(t.Context(), scope, []string{"main", "next"})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(rules).To(Equal([]protection.Rule{{
 				Name: "main", Source: "a/p",
@@ -180,7 +180,7 @@ func TestAnInheritedProtectionGrantsInItsOwnNamespace(t *testing.T) {
 	c := w.Catalog()
 	scope, err := c.ProjectScope(t.Context(), web)
 	g.Expect(err).NotTo(HaveOccurred())
-	rules, err := c.Rules(t.Context(), scope)
+	rules, err := c.Rules(t.Context(), scope, []string{"main", "next"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rules).To(HaveLen(1))
 	g.Expect(rules[0].Push).To(Equal([]protection.Grant{

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -23,7 +24,7 @@ func TestOneReferenceMeansSomebodyElseInEachNamespaceAndKind(t *testing.T) {
 	c := w.Catalog()
 	scope, err := c.ProjectScope(t.Context(), web)
 	g.Expect(err).NotTo(HaveOccurred())
-	rules, err := c.Rules(t.Context(), scope)
+	rules, err := c.Rules(t.Context(), scope, []string{"main", "next"})
 	g.Expect(err).NotTo(HaveOccurred())
 	push := map[string][]protection.Grant{}
 	for _, r := range rules {
@@ -36,4 +37,34 @@ func TestOneReferenceMeansSomebodyElseInEachNamespaceAndKind(t *testing.T) {
 		"b/p2": {ofKey, ofGroup(22)},
 		"a/p":  {ofGroup(12), ofUser},
 	}))
+}
+
+func TestOnlyRulesThatMatchAreResolved(t *testing.T) {
+	g := NewWithT(t)
+	web := project("b", "web", byName("acme"), known(200))
+	w := catalogtest.New(t, group("b", "acme", pinned(10)), web,
+		protecting("b", "p1", "main", byName("web")),
+		protecting("b", "p2", "release/*", byName("web")),
+		protecting("b", "p3", "*", byName("web")),
+		protectingBelow("b", "p4", "release/1", byName("acme")),
+	)
+	c := w.Catalog()
+	scope, err := c.ProjectScope(t.Context(), web)
+	g.Expect(err).NotTo(HaveOccurred())
+	for want, branches := range map[string][]string{
+		"":                    nil,
+		"b/p3":                {"feature"},
+		"b/p3 b/p1":           {"main"},
+		"b/p3 b/p2 b/p4":      {"release/1"},
+		"b/p3 b/p1 b/p2":      {"feature", "release/2", "main"},
+		"b/p3 b/p1 b/p2 b/p4": {"main", "release/1"},
+	} {
+		rules, err := c.Rules(t.Context(), scope, branches)
+		g.Expect(err).NotTo(HaveOccurred())
+		var sources []string
+		for _, r := range rules {
+			sources = append(sources, r.Source)
+		}
+		g.Expect(strings.Join(sources, " ")).To(Equal(want), "%v", branches)
+	}
 }

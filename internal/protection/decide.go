@@ -8,9 +8,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-const branches = "refs/heads/"
+// Branch returns the name of the branch that a ref is, and whether it is one.
+func Branch(ref string) (name string, ok bool) { return strings.CutPrefix(ref, "refs/heads/") }
 
-// Decide says whether an actor may make a change, given all rules of the project.
+// Decide says whether an actor may make a change, given the rules of the project, of which only those count that match.
 //
 //   - A change needs write access: the Developer role, or a deploy key that may write. Tags, notes and branches that no
 //     rule matches need nothing more. Refs elsewhere belong to the server and are refused.
@@ -22,7 +23,7 @@ const branches = "refs/heads/"
 //
 // An error means that there is no decision: the change must not be made.
 func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verdict, error) {
-	branch, isBranch := strings.CutPrefix(change.Ref, branches)
+	branch, isBranch := Branch(change.Ref)
 	if !isBranch && !strings.HasPrefix(change.Ref, "refs/tags/") && !strings.HasPrefix(change.Ref, "refs/notes/") {
 		return refuse("%q is kept by the server: only branches, tags and notes can be changed.", change.Ref)
 	}

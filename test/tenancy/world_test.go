@@ -173,7 +173,7 @@ func (w *world) snapshot() map[string]string {
 	Expect(all["roles of mallory"]).To(Equal(fmt.Sprint(role.None, " ", role.None)))
 	scope, err := w.Catalog.ProjectScope(ctx, w.website)
 	Expect(err).NotTo(HaveOccurred())
-	rules, err := w.Catalog.Rules(ctx, scope)
+	rules, err := w.Catalog.Rules(ctx, scope, []string{"main", "release/1"})
 	Expect(err).NotTo(HaveOccurred())
 	all["rules"] = fmt.Sprintf("%+v", rules)
 	for _, path := range []string{"acme", "acme/website"} {
