@@ -104,7 +104,10 @@ func (g *gitAccess) caller(ctx context.Context, c githttp.Caller) (auth.Caller, 
 	if errors.Is(err, catalog.ErrNotFound) {
 		return auth.Caller{}, githttp.ErrNotFound
 	}
-	return auth.Caller{User: u}, err
+	if err != nil {
+		return auth.Caller{}, err
+	}
+	return auth.Caller{User: u, Admin: u.Spec.Admin}, nil
 }
 
 func (g *gitAccess) actor(c auth.Caller, access auth.Access) protection.Actor {

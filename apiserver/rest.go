@@ -50,7 +50,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		endpoint.Options{
 			Guard: o.guard, Log: o.log,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
-			BaseURL: func(*http.Request) *url.URL { return o.external.JoinPath(restPrefix) },
+			BaseURL: o.external.JoinPath(restPrefix),
 		},
 		instance.New(o.version).Table().Named("Instance"),
 		users.New(o.catalog, o.writer, webURL).Table().Named("Users"),

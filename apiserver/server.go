@@ -19,6 +19,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -62,6 +63,8 @@ type Options struct {
 	IDs   *ids.Allocator
 	Clock clock.PassiveClock
 	Log   logr.Logger
+	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
+	Administrators auth.Administrators
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -72,6 +75,7 @@ type Server struct {
 	socket  string
 	hooks   *hook.Server
 	handler http.Handler
+	rest    *endpoint.Handler
 	log     logr.Logger
 	serving atomic.Bool
 }
@@ -86,7 +90,7 @@ func New(o Options) (*Server, error) {
 	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
 		return nil, err
 	}
-	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock)
+	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
@@ -100,14 +104,17 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
-	rest := newREST(restOptions{
+	s.rest = newREST(restOptions{
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, log: o.Log,
 		clock: o.Clock, namespace: o.Namespace, home: o.Home,
 	})
-	s.handler = split(rest, page, gitServer)
+	s.handler = split(s.rest, page, gitServer)
 	return s, nil
 }
+
+// REST is the tree of the REST API, for other doors that lead to it.
+func (s *Server) REST() *endpoint.Handler { return s.rest }
 
 // NeedLeaderElection is false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }

@@ -73,7 +73,7 @@ var _ = Describe("The certificate", func() {
 		serving, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		server := aggregated.New(aggregated.Options{
-			Address: address, Kubeconfig: kubeconfig, Config: config, Tree: echo(administrators), Routes: routes(), Known: known,
+			Address: address, Kubeconfig: kubeconfig, Config: config, URL: kubernetesURL, Tree: echo(administrators), Routes: routes(), Known: known,
 			Certificates: managed("renewed", clock),
 			Registration: registration.Server{Options: registrationOptions(c, port, logr.Discard()), Name: "renewing"},
 			Ready:        func(*http.Request) error { return nil }, Log: logr.Discard(),

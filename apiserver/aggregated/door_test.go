@@ -59,8 +59,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin, err = newClient(cluster.Administrator())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}})).To(Succeed())
-	permit(ctx)
 	server, err := cluster.Identity("system:serviceaccount:"+platform+":forgeplane", "system:serviceaccounts")
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig = filepath.Join(directory, "forgeplane.kubeconfig")
@@ -68,33 +66,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	binaries, err := controlplane.FindBinaries()
 	Expect(err).NotTo(HaveOccurred())
 	shell = terminal.New(directory, directory).With("KUBECONFIG="+cluster.Kubeconfig(), "PATH="+filepath.Dir(binaries.Kubectl)+":"+os.Getenv("PATH"))
+	rbac, err := filepath.Abs("../../config/rbac")
+	Expect(err).NotTo(HaveOccurred())
+	shell.Do("kubectl", "apply", "--server-side", "--kustomize="+rbac)
 }, NodeTimeout(2*time.Minute))
-
-// permit gives the servers what they need, and nothing else.
-func permit(ctx context.Context) {
-	GinkgoHelper()
-	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: platform, Name: "forgeplane"}}
-	meta := metav1.ObjectMeta{Name: "forgeplane-apiserver"}
-	namespaced := metav1.ObjectMeta{Name: "forgeplane-apiserver", Namespace: platform}
-	for _, object := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, Verbs: []string{"create"}},
-			{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{registration.APIService}, Verbs: []string{"get", "patch", "delete"}},
-			{APIGroups: []string{"flowcontrol.apiserver.k8s.io"}, Resources: []string{"flowschemas", "prioritylevelconfigurations"}, Verbs: []string{"get", "list", "watch"}},
-		}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "forgeplane-apiserver"}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "forgeplane-auth-delegator"}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:auth-delegator"}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "forgeplane-authentication-reader", Namespace: "kube-system"}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"}},
-		&rbacv1.Role{ObjectMeta: namespaced, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "patch"}},
-			{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}},
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "create", "update", "delete"}},
-		}},
-		&rbacv1.RoleBinding{ObjectMeta: namespaced, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "forgeplane-apiserver"}},
-	} {
-		Expect(admin.Create(ctx, object)).To(Succeed())
-	}
-}
 
 func freeAddress() (string, int32) {
 	GinkgoHelper()

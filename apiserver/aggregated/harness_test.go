@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -37,6 +38,8 @@ import (
 )
 
 const platform = "forgeplane-system"
+
+var kubernetesURL = &url.URL{Scheme: "https", Host: "kubernetes.example"}
 
 // serverVariable has this program be a server instead of a test; its value says which.
 const serverVariable = "FORGEPLANE_TEST_SERVER"
@@ -85,7 +88,7 @@ func runServer(text string) error {
 	}
 	log := funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 	return aggregated.New(aggregated.Options{
-		Address: r.Address, Kubeconfig: r.Kubeconfig, Config: config,
+		Address: r.Address, Kubeconfig: r.Kubeconfig, Config: config, URL: kubernetesURL,
 		Tree: echo(administrators), Routes: routes(), Known: known,
 		Certificates: certificate.Managed(certificate.Options{
 			Client: c, Secret: client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver-tls"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
 // resolve gives each request for the tree the path of an endpoint before anything decides on it: RBAC, audit and the tree
@@ -24,9 +25,9 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 }
 
 // enter leads a request that was admitted into the tree.
-func enter(tree http.Handler) http.Handler {
+func enter(tree http.Handler, base *url.URL) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = withPath(r, strings.TrimPrefix(r.URL.EscapedPath(), Prefix))
+		r = withPath(r.WithContext(endpoint.WithBaseURL(r.Context(), base)), strings.TrimPrefix(r.URL.EscapedPath(), Prefix))
 		if u, ok := request.UserFrom(r.Context()); ok && u.GetName() != user.Anonymous {
 			r = r.WithContext(auth.WithIdentity(r.Context(), u.GetName()))
 		}

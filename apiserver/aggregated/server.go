@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type Options struct {
 	// AuditPolicy and AuditLog are the files of an audit policy and its log; no audit when they are empty.
 	AuditPolicy, AuditLog string
 
+	// URL is how clients reach kube-apiserver: links in answers begin with it.
+	URL *url.URL
 	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity.
 	Tree http.Handler
 	// Routes are those of the tree.
@@ -153,6 +156,6 @@ func (o Options) mount(s *genericapiserver.GenericAPIServer) error {
 	if err := o.discover(s); err != nil {
 		return err
 	}
-	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree))
+	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree, o.URL.JoinPath(Prefix)))
 	return o.describe(s.Handler.NonGoRestfulMux)
 }

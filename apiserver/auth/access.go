@@ -13,7 +13,7 @@ func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (
 	seen := catalog.Seen{Scope: s}
 	var err error
 	switch {
-	case c.Anonymous() || c.User.Spec.Admin:
+	case c.User == nil || c.Admin:
 	case s.Project != nil:
 		seen.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
 	default:
@@ -24,7 +24,7 @@ func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (
 
 // InGroup reports whether a caller is a member of a group, of it or of one above it.
 func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group) (bool, error) {
-	if c.Anonymous() {
+	if c.User == nil {
 		return false, nil
 	}
 	r, err := a.catalog.GroupRole(ctx, c.User, g, a.clock.Now())
@@ -39,7 +39,7 @@ func AccessOf(c Caller, s catalog.Seen) Access {
 		own, access.code = s.Project.Spec.Visibility, s.Project.Spec.Features.Repository
 	}
 	access.visibility = catalog.Visibility(own, s.Groups)
-	if !c.Anonymous() && c.User.Spec.Admin {
+	if c.Admin {
 		access.Role, access.Admin = role.Owner, true
 	}
 	return access

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -27,8 +28,10 @@ var (
 
 // Caller is who calls. The zero value is nobody in particular.
 type Caller struct {
-	// User is nil for an anonymous caller.
+	// User is nil for an anonymous caller, and for an administrator of the cluster whom no User is declared for.
 	User *v1alpha1.User
+	// Admin is true for an administrator of the instance.
+	Admin bool
 	// Token is what the caller has shown; nil for an anonymous one, and for a Kubernetes identity.
 	Token *v1alpha1.AccessToken
 	// Scopes limit what the caller may do.
@@ -36,22 +39,42 @@ type Caller struct {
 }
 
 // Anonymous reports whether nobody has signed in.
-func (c Caller) Anonymous() bool { return c.User == nil }
+func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
+
+// Is reports whether the caller is the user who has an id.
+func (c Caller) Is(id int64) bool { return c.User != nil && c.User.Spec.ID == id }
+
+// Person returns the user whom the caller acts as. An administrator of the cluster may act as none, which is an error for
+// the client.
+func (c Caller) Person() (*v1alpha1.User, error) {
+	if c.User == nil {
+		return nil, endpoint.Forbidden("Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username")
+	}
+	return c.User, nil
+}
 
 // HasScope reports whether the token has one of the scopes.
 func (c Caller) HasScope(one ...v1alpha1.TokenScope) bool {
 	return slices.ContainsFunc(one, func(s v1alpha1.TokenScope) bool { return slices.Contains(c.Scopes, s) })
 }
 
-// Authenticator knows tokens.
-type Authenticator struct {
-	catalog *catalog.Catalog
-	clock   clock.PassiveClock
+// Administrators knows which Kubernetes identities administer the instance.
+type Administrators interface {
+	// Include reports whether the request that ctx belongs to comes from one.
+	Include(ctx context.Context) (bool, error)
 }
 
-// NewAuthenticator returns an authenticator that looks tokens up in cat.
-func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock) *Authenticator {
-	return &Authenticator{catalog: cat, clock: clk}
+// Authenticator knows tokens.
+type Authenticator struct {
+	catalog        *catalog.Catalog
+	clock          clock.PassiveClock
+	administrators Administrators
+}
+
+// NewAuthenticator returns an authenticator that looks tokens up in cat. The administrators are nil where no Kubernetes
+// identity calls.
+func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrators Administrators) *Authenticator {
+	return &Authenticator{catalog: cat, clock: clk, administrators: administrators}
 }
 
 // Token returns the caller whom an access token stands for. It gives ErrInvalidToken or ErrBlocked, and costs one hash and
@@ -77,7 +100,7 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 	case err != nil:
 		return Caller{}, err
 	}
-	return Caller{User: u, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
+	return Caller{User: u, Admin: u.Spec.Admin, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
 }
 
 // usable says why nobody may act as a user.
@@ -107,14 +130,24 @@ func IdentityFrom(ctx context.Context) (username string, ok bool) {
 	return username, ok
 }
 
-// Kubernetes returns the user whom a Kubernetes identity is declared to act as; an anonymous caller when there is none.
+// Kubernetes returns the caller whom the Kubernetes identity of a request stands for: the user who is declared to have it, or
+// nobody in particular; either may administer the instance by the permissions that the identity has in the cluster.
 func (a *Authenticator) Kubernetes(ctx context.Context, username string) (Caller, error) {
+	var c Caller
 	u, err := a.catalog.UserByKubernetes(ctx, username)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
-		return Caller{}, nil
 	case err != nil:
 		return Caller{}, err
+	default:
+		if err := a.usable(u); err != nil {
+			return Caller{}, err
+		}
+		c = Caller{User: u, Admin: u.Spec.Admin}
 	}
-	return Caller{User: u}, a.usable(u)
+	if !c.Admin && a.administrators != nil {
+		c.Admin, err = a.administrators.Include(ctx)
+		return c, err
+	}
+	return c, nil
 }

@@ -75,7 +75,7 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	case aboutGroup:
 		s.Scope, err = g.Group(ctx, id)
 	default:
-		s.Access.Admin = !s.Caller.Anonymous() && s.Caller.User.Spec.Admin
+		s.Access.Admin = s.Caller.Admin
 		return nil
 	}
 	name := map[subject]string{aboutProject: "Project", aboutGroup: "Group"}[about]
@@ -162,24 +162,31 @@ func (g *Guard) identify(r *http.Request) (Caller, error) {
 	value, bearer := token(r)
 	if value == "" {
 		if identity, ok := IdentityFrom(r.Context()); ok {
-			return g.auth.Kubernetes(r.Context(), identity)
+			c, err := g.auth.Kubernetes(r.Context(), identity)
+			return c, refused(err, false)
 		}
 		return Caller{}, nil
 	}
 	c, err := g.auth.Token(r.Context(), value)
-	switch {
-	case err == nil:
+	if err == nil {
 		return g.sudo(r, c)
+	}
+	return Caller{}, refused(err, bearer)
+}
+
+// refused is what a client is told about a caller who is not let in.
+func refused(err error, bearer bool) error {
+	switch {
 	case errors.Is(err, ErrBlocked):
-		return Caller{}, endpoint.Forbidden("Your account has been blocked.")
+		return endpoint.Forbidden("Your account has been blocked.")
 	case errors.Is(err, ErrRevoked):
-		return Caller{}, endpoint.InvalidToken("Token was revoked. You have to re-authorize from the user.")
+		return endpoint.InvalidToken("Token was revoked. You have to re-authorize from the user.")
 	case errors.Is(err, ErrExpired):
-		return Caller{}, endpoint.InvalidToken("Token is expired. You can either do re-authorization or token refresh.")
+		return endpoint.InvalidToken("Token is expired. You can either do re-authorization or token refresh.")
 	case errors.Is(err, ErrInvalidToken):
-		return Caller{}, unknown(bearer)
+		return unknown(bearer)
 	default:
-		return Caller{}, err
+		return err
 	}
 }
 
@@ -218,7 +225,7 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 	if as == "" {
 		return c, nil
 	}
-	if !c.User.Spec.Admin {
+	if !c.Admin {
 		return Caller{}, endpoint.Forbidden("Must be admin to use sudo")
 	}
 	if !c.HasScope(v1alpha1.ScopeSudo) {
@@ -235,7 +242,7 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	c.User = u
+	c.User, c.Admin = u, u.Spec.Admin
 	return c, nil
 }
 

@@ -32,7 +32,7 @@ type getTree struct {
 func serveDocs(t *testing.T) *httptest.Server {
 	t.Helper()
 	api := endpoint.NewHandler(endpoint.Options{
-		Guard: open{}, Log: logr.Discard(), BaseURL: func(*http.Request) *url.URL { return &url.URL{Path: "/api/v4"} },
+		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{Path: "/api/v4"},
 		Info: endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
 	}, endpoint.Table{
 		endpoint.Get("/orchards/{id}/tree", func(context.Context, *getTree) (*getTree, error) { return &getTree{}, nil }).Doc("Shows the tallest tree."),

@@ -52,10 +52,8 @@ func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (c
 func newHandler(table endpoint.Table) *endpoint.Handler {
 	return endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(),
-		BaseURL: func(*http.Request) *url.URL {
-			return &url.URL{Scheme: "https", Host: "forge.example", Path: "/api/v4"}
-		},
-		Info: endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
+		BaseURL: &url.URL{Scheme: "https", Host: "forge.example", Path: "/api/v4"},
+		Info:    endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
 	}, table)
 }
 

@@ -29,8 +29,9 @@ type Guard interface {
 type Options struct {
 	// Guard admits requests.
 	Guard Guard
-	// BaseURL is what clients put before the path of an endpoint, as in https://forge.example/api/v4.
-	BaseURL func(r *http.Request) *url.URL
+	// BaseURL is what clients put before the path of an endpoint, as in https://forge.example/api/v4, unless WithBaseURL says
+	// something else for a request.
+	BaseURL *url.URL
 	// Info is for the OpenAPI document.
 	Info Info
 	Log  logr.Logger
@@ -163,7 +164,19 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 
 // url is the address of a request as the client sees it, without the query.
 func (h *Handler) url(r *http.Request) *url.URL {
-	return h.options.BaseURL(r).JoinPath(r.URL.EscapedPath())
+	base, ok := r.Context().Value(baseURLKey{}).(*url.URL)
+	if !ok {
+		base = h.options.BaseURL
+	}
+	return base.JoinPath(r.URL.EscapedPath())
+}
+
+// baseURLKey is where a door puts its own address.
+type baseURLKey struct{}
+
+// WithBaseURL returns a context for requests that came by another way than that of Options.BaseURL.
+func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
+	return context.WithValue(ctx, baseURLKey{}, base)
 }
 
 func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any) error {

@@ -30,9 +30,9 @@ protected branches and so on) are custom resources, which its controllers put in
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		runCommand("all", "Run the controllers and the Git server in one process", parts{controllers: true, server: true}),
+		runCommand("all", "Run the controllers and the server in one process", parts{controllers: true, server: true}),
 		runCommand("manager", "Run the controllers only, one of several replicas at a time", parts{controllers: true}),
-		runCommand("apiserver", "Run the Git server only, in any number of replicas", parts{server: true}),
+		runCommand("apiserver", "Run the server only, Git and REST, in any number of replicas", parts{server: true}),
 	)
 	return root
 }

@@ -30,9 +30,13 @@ type options struct {
 	ids         ids.Range
 	rootGroups  []string
 
+	// of the REST API through kube-apiserver
+	service service
+
 	// of the server
 	httpAddress string
 	externalURL string
+	door        door
 	home        string
 	runtimeDir  string
 	hookBinary  string
@@ -49,6 +53,7 @@ func defaults(p parts) *options {
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", home: "forgeplane-home",
+		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 	}
 }
 
@@ -62,6 +67,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
 	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, and log for people")
+	o.service.bind(f)
 	if p.controllers {
 		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
 		f.IntVar(&o.concurrency, "concurrency", o.concurrency, "how many objects of a kind are reconciled at once")
@@ -71,6 +77,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	if p.server {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
+		o.door.bind(f)
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
@@ -85,6 +92,9 @@ func (o *options) validate() error {
 		return errors.New("--concurrency is to be 1 or more")
 	}
 	if _, err := o.external(); err != nil {
+		return err
+	}
+	if err := o.door.validate(); err != nil {
 		return err
 	}
 	_, err := o.rootGroupRules()

@@ -11,6 +11,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -31,6 +34,8 @@ type shared struct {
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
 	ids          *ids.Allocator
+	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
+	direct client.Client
 }
 
 // run runs the parts of the forge until ctx ends.
@@ -39,7 +44,10 @@ func run(ctx context.Context, p parts, o *options) error {
 	if o.verbose {
 		level = zapcore.InfoLevel
 	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(o.development), zap.Level(level)))
+	log := zap.New(zap.UseDevMode(o.development), zap.Level(level))
+	ctrl.SetLogger(log)
+	// client-go and the generic API server log through klog.
+	klog.SetLogger(log)
 
 	mgr, err := newManager(p, o)
 	if err != nil {
@@ -56,19 +64,21 @@ func run(ctx context.Context, p parts, o *options) error {
 	if err != nil {
 		return err
 	}
-	// The counters are read and written past the cache: an informer for them would ask for more rights than they need.
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return fmt.Errorf("connecting for the id counters: %w", err)
+		return fmt.Errorf("connecting past the cache: %w", err)
 	}
 	cat := catalog.New(mgr.GetCache(), rules...)
 	s := shared{
 		catalog: cat, repositories: repository.New(engine, cat),
-		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids),
+		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), direct: direct,
 	}
 	if p.controllers {
 		if err := addControllers(mgr, o, s); err != nil {
 			return err
+		}
+		if err := mgr.Add(registration.NewWatch(o.registration(mgr, direct))); err != nil {
+			return fmt.Errorf("adding the watch of the servers: %w", err)
 		}
 	}
 	if p.server {
@@ -92,7 +102,7 @@ func newManager(p parts, o *options) (ctrl.Manager, error) {
 	// The API server's own priority and fairness says how fast is too fast.
 	config.QPS = -1
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}

@@ -7,6 +7,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -16,12 +18,18 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 	if err != nil {
 		return err
 	}
+	var administrators auth.Administrators
+	if o.door.open() {
+		if administrators, err = aggregated.NewAdministrators(mgr.GetConfig()); err != nil {
+			return err
+		}
+	}
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("server"), Pushed: observer.Pushed,
+		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, Pushed: observer.Pushed,
 	})
 	if err != nil {
 		return err
@@ -31,6 +39,11 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the server: %w", err)
+	}
+	if o.door.open() {
+		if err := addDoor(mgr, o, s, server); err != nil {
+			return fmt.Errorf("adding the server behind kube-apiserver: %w", err)
+		}
 	}
 	if err := mgr.AddReadyzCheck("server", server.Ready); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)

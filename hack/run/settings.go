@@ -18,6 +18,7 @@ type settings struct {
 	data         string // absolute
 	httpPort     int
 	kubePort     int
+	tlsPort      int
 	healthPort   int
 	readyTimeout time.Duration
 }
@@ -35,6 +36,7 @@ func (s *settings) ports() []port {
 	return []port{
 		{&s.httpPort, "http-port", "HTTP_PORT", 8080, "git and REST clients"},
 		{&s.kubePort, "kube-port", "KUBE_PORT", 16443, "kube-apiserver"},
+		{&s.tlsPort, "tls-port", "TLS_PORT", 18443, "kube-apiserver to reach the REST API"},
 		{&s.healthPort, "health-port", "HEALTH_PORT", 18081, "Forgeplane's health checks"},
 	}
 }

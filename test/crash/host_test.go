@@ -38,7 +38,7 @@ func newHost(controlPlane *controlplane.ControlPlane) *host {
 	root := GinkgoT().TempDir()
 	h := &host{shards: filepath.Join(root, "shards"), options: forgeplane.Options{
 		Programs: filepath.Dir(checkout.Program("forgeplane")), Data: filepath.Join(root, "data"), Logs: filepath.Join(root, "logs"),
-		HTTPPort: ports.HTTP, HealthPort: ports.Health, ControlPlane: controlPlane,
+		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: controlPlane,
 	}}
 	for _, directory := range []string{h.shards, h.options.Data} {
 		Expect(os.Mkdir(directory, 0o700)).To(Succeed())

@@ -2,10 +2,12 @@
 package forgeplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
@@ -24,8 +26,20 @@ const (
 	pollInterval = 20 * time.Millisecond
 )
 
+// Part is what a process runs: a subcommand of forgeplane.
+type Part string
+
+// The parts.
+const (
+	All       Part = "all"
+	Manager   Part = "manager"
+	APIServer Part = "apiserver"
+)
+
 // Options say what to start.
 type Options struct {
+	// Part is All when it is empty.
+	Part Part
 	// Programs is the directory of the executables forgeplane and forgeplane-hook.
 	Programs string
 	// Data is the directory of what Forgeplane itself needs: its kubeconfig file and its socket. Two that run at the
@@ -33,13 +47,14 @@ type Options struct {
 	Data string
 	// Logs is the directory of the log, which is appended to.
 	Logs string
-	// HTTPPort and HealthPort are where it listens on 127.0.0.1: for clients, and for health checks.
-	HTTPPort, HealthPort int
+	// HTTPPort, TLSPort and HealthPort are where it listens on 127.0.0.1: for clients, for kube-apiserver, and for health
+	// checks.
+	HTTPPort, TLSPort, HealthPort int
 	// ControlPlane is what it works on; config/default is applied to it.
 	ControlPlane *controlplane.ControlPlane
 }
 
-// Program returns how to run Forgeplane with everything in one process, and writes the kubeconfig file that it needs.
+// Program returns how to run Forgeplane, and writes the kubeconfig file that it needs.
 func (o Options) Program() (process.Program, error) {
 	identity, err := o.ControlPlane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
 	if err != nil {
@@ -49,19 +64,28 @@ func (o Options) Program() (process.Program, error) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
 		return process.Program{}, err
 	}
+	part := cmp.Or(o.Part, All)
+	args := []string{
+		string(part),
+		"--development",
+		"--kubeconfig=" + kubeconfig,
+		"--service-port=" + strconv.Itoa(o.TLSPort),
+		"--service-external-name=localhost",
+		"--health-address=" + loopback(o.HealthPort),
+		"--metrics-address=0",
+	}
+	if part != Manager {
+		args = append(args,
+			"--http-address="+loopback(o.HTTPPort),
+			"--tls-address="+loopback(o.TLSPort),
+			"--hook-binary="+filepath.Join(o.Programs, "forgeplane-hook"),
+			"--runtime-dir="+filepath.Join(o.Data, "run"),
+		)
+	}
 	return process.Program{
-		Name: "forgeplane",
-		Path: filepath.Join(o.Programs, "forgeplane"),
-		Args: []string{
-			"all",
-			"--development",
-			"--kubeconfig=" + kubeconfig,
-			"--http-address=" + loopback(o.HTTPPort),
-			"--hook-binary=" + filepath.Join(o.Programs, "forgeplane-hook"),
-			"--runtime-dir=" + filepath.Join(o.Data, "run"),
-			"--health-address=" + loopback(o.HealthPort),
-			"--metrics-address=0",
-		},
+		Name:  "forgeplane",
+		Path:  filepath.Join(o.Programs, "forgeplane"),
+		Args:  args,
 		Dir:   o.Data,
 		Log:   filepath.Join(o.Logs, "forgeplane.log"),
 		Grace: grace,

@@ -24,13 +24,13 @@ const (
 )
 
 // Ports are the variables of make run that say where it listens.
-type Ports struct{ HTTP, Kube, Health int }
+type Ports struct{ HTTP, Kube, TLS, Health int }
 
 // FreePorts returns ports that nobody listens on.
 func FreePorts() Ports {
 	GinkgoHelper()
 	var p Ports
-	for _, port := range []*int{&p.HTTP, &p.Kube, &p.Health} {
+	for _, port := range []*int{&p.HTTP, &p.Kube, &p.TLS, &p.Health} {
 		var err error
 		*port, err = controlplane.FreePort(context.Background())
 		Expect(err).NotTo(HaveOccurred())
@@ -41,7 +41,8 @@ func FreePorts() Ports {
 // Variables are the ports as make run takes them from its environment.
 func (p Ports) Variables() []string {
 	return []string{
-		fmt.Sprintf("HTTP_PORT=%d", p.HTTP), fmt.Sprintf("KUBE_PORT=%d", p.Kube), fmt.Sprintf("HEALTH_PORT=%d", p.Health),
+		fmt.Sprintf("HTTP_PORT=%d", p.HTTP), fmt.Sprintf("KUBE_PORT=%d", p.Kube),
+		fmt.Sprintf("TLS_PORT=%d", p.TLS), fmt.Sprintf("HEALTH_PORT=%d", p.Health),
 	}
 }
 

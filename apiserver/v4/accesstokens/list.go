@@ -57,7 +57,7 @@ func cutLast(s string) (before, after string, found bool) {
 func (f *Family) candidates(ctx context.Context, r *listRequest) ([]owned, error) {
 	s := auth.From(ctx)
 	of := s.Caller.User
-	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && id != of.Spec.ID {
+	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && !s.Caller.Is(id) {
 		if !s.Access.Admin {
 			return nil, endpoint.Unauthorized("")
 		}

@@ -76,7 +76,7 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f.Catalog = catalog.New(f.Client)
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
 	f.Writer = declare.NewWriter(f.Client, f.Client, f.IDs)
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock), f.Catalog)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog)
 	return f
 }
 
@@ -87,7 +87,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: func(*http.Request) *url.URL { return base },
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base,
 	}, tables...)
 	return f
 }

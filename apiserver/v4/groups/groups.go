@@ -177,8 +177,10 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	} else if err != nil {
 		return Group{}, invalid(err)
 	}
-	if err := f.own(ctx, caller.User, g); err != nil {
-		return Group{}, err
+	if caller.User != nil {
+		if err := f.own(ctx, caller.User, g); err != nil {
+			return Group{}, err
+		}
 	}
 	chain, err := f.catalog.Ancestors(ctx, g)
 	if err != nil {
@@ -294,7 +296,7 @@ func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint
 	}
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		return s.Role == role.None && !caller.User.Spec.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
+		return s.Role == role.None && !caller.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
 	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil

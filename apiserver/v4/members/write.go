@@ -166,7 +166,7 @@ func (f *Family) remove(ctx context.Context, r *memberRequest) (endpoint.None, e
 	if s.Scope.Project != nil {
 		write = auth.WriteProjectMembers
 	}
-	leaves := s.Caller.User.Spec.ID == r.UserID
+	leaves := s.Caller.Is(r.UserID)
 	if !leaves && !s.Access.May(write) {
 		return endpoint.None{}, endpoint.Forbidden("")
 	}

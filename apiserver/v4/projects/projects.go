@@ -117,7 +117,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, invalid(err)
 	}
 	scope.Project = p
-	return f.show(scope, viewer{admin: caller.User.Spec.Admin}), nil
+	return f.show(scope, viewer{admin: caller.Admin}), nil
 }
 
 // holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace.
@@ -125,22 +125,26 @@ func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional
 	if id.Set && !id.Null {
 		return f.guard.Locate(ctx, c, auth.CreateProjects, id.Value)
 	}
+	u, err := c.Person()
+	if err != nil {
+		return catalog.Scope{}, err
+	}
 	g := &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.home, Name: naturalkey.Name("user", c.User.Name),
-			Labels: map[string]string{v1alpha1.LabelPersonal: strconv.FormatInt(c.User.Spec.ID, 10)},
+			Namespace: f.home, Name: naturalkey.Name("user", u.Name),
+			Labels: map[string]string{v1alpha1.LabelPersonal: strconv.FormatInt(u.Spec.ID, 10)},
 		},
 		Spec: v1alpha1.GroupSpec{
-			Path: c.User.Spec.Username, Name: catalog.DisplayName(c.User), Visibility: v1alpha1.VisibilityPublic,
+			Path: u.Spec.Username, Name: catalog.DisplayName(u), Visibility: v1alpha1.VisibilityPublic,
 		},
 	}
 	if err := f.writer.Ensure(ctx, g); err != nil {
 		return catalog.Scope{}, err
 	}
-	err := f.writer.Ensure(ctx, &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name("group", g.Name, c.User.Name)},
+	err = f.writer.Ensure(ctx, &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name("group", g.Name, u.Name)},
 		Spec: v1alpha1.MembershipSpec{
-			UserRef: v1alpha1.Reference{Name: c.User.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+			UserRef: v1alpha1.Reference{Name: u.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
 		},
 	})
 	if err != nil {

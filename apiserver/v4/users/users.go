@@ -51,7 +51,10 @@ func (f *Family) Table() endpoint.Table {
 }
 
 func (f *Family) current(ctx context.Context, _ *endpoint.None) (User, error) {
-	u := auth.From(ctx).Caller.User
+	u, err := auth.From(ctx).Caller.Person()
+	if err != nil {
+		return User{}, err
+	}
 	return full(u, f.webURL, u.Spec.Admin), nil
 }
 
@@ -80,7 +83,7 @@ func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, err
 }
 
 func (f *Family) block(ctx context.Context, r *userRequest) (bool, error) {
-	if auth.From(ctx).Caller.User.Spec.ID == r.ID {
+	if auth.From(ctx).Caller.Is(r.ID) {
 		return false, endpoint.Forbidden("The API initiating user cannot be blocked by the API")
 	}
 	return f.enter(ctx, r.ID, v1alpha1.UserBlocked)

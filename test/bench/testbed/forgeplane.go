@@ -33,7 +33,7 @@ func (t *Testbed) StartForgeplane(ctx context.Context) error {
 		group: process.NewGroup(), stopped: make(chan struct{}),
 	}
 	var metrics int
-	for _, port := range []*int{&r.options.HTTPPort, &r.options.HealthPort, &metrics} {
+	for _, port := range []*int{&r.options.HTTPPort, &r.options.TLSPort, &r.options.HealthPort, &metrics} {
 		var err error
 		if *port, err = controlplane.FreePort(ctx); err != nil {
 			return err

@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"net/http"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+)
+
+// caller is a kind of caller, a column of the table.
+type caller struct {
+	// group and name head the column.
+	group, name string
+	// sign makes a request one of the caller's. The subject is what it is about: "project", "group" or "instance".
+	sign func(r *http.Request, subject string) *http.Request
+	// user is the id of whom the caller acts as, for what somebody may do with himself alone; 0 for nobody.
+	user func(subject string) int64
+}
+
+// Whoever calls about the installation as a whole is somebody with a role in the project.
+func place(subject string) string {
+	if subject == "group" {
+		return "group"
+	}
+	return "project"
+}
+
+func nobody(string) int64 { return 0 }
+
+func is(id int64) func(string) int64 { return func(string) int64 { return id } }
+
+// withToken returns a caller who shows a token.
+func withToken(group, name, value string, user func(string) int64) caller {
+	return caller{group, name, func(r *http.Request, _ string) *http.Request {
+		r.Header.Set("PRIVATE-TOKEN", value)
+		return r
+	}, user}
+}
+
+// known returns a caller with a role who shows a token.
+func known(group string, r v1alpha1.Role, in func(subject string) string) caller {
+	return caller{group, string(r[:3]), func(req *http.Request, subject string) *http.Request {
+		req.Header.Set("PRIVATE-TOKEN", familytest.Value(member(in(subject), r)))
+		return req
+	}, func(subject string) int64 { return memberID(in(subject), r) }}
+}
+
+// identity returns a caller with a Kubernetes identity.
+func identity(name string, of func(subject string) string, user func(string) int64) caller {
+	return caller{"Kubernetes identity", name, func(r *http.Request, subject string) *http.Request {
+		return r.WithContext(auth.WithIdentity(r.Context(), of(subject)))
+	}, user}
+}
+
+func always(text string) func(string) string { return func(string) string { return text } }
+
+const directly, throughGroup = "direct member", "of the group above"
+
+// callers are the columns of the table.
+func callers() []caller {
+	all := []caller{
+		{"nobody", "none", func(r *http.Request, _ string) *http.Request { return r }, nobody},
+		withToken("nobody", "unkn", "a-token-that-nobody-knows", nobody),
+		withToken("nobody", "expd", "expired", nobody),
+		withToken("nobody", "rvkd", "revoked", nobody),
+		withToken("nobody", "blkd", familytest.Value("blocked"), nobody),
+		withToken("signed in", "any", familytest.Value("outsider"), is(2)),
+	}
+	for _, r := range roles {
+		all = append(all, known(directly, r, place))
+	}
+	for _, r := range roles {
+		all = append(all, known(throughGroup, r, always("above")))
+	}
+	all = append(all, withToken("administrator", "all", familytest.Value("admin"), is(1)))
+	short := map[v1alpha1.TokenScope]string{
+		v1alpha1.ScopeAPI: "api", v1alpha1.ScopeReadAPI: "rapi", v1alpha1.ScopeReadUser: "rusr", v1alpha1.ScopeSudo: "sudo",
+		v1alpha1.ScopeReadRepository: "rrep", v1alpha1.ScopeWriteRepository: "wrep",
+		v1alpha1.ScopeReadRegistry: "rreg", v1alpha1.ScopeWriteRegistry: "wreg",
+	}
+	for _, s := range scopes {
+		all = append(all, withToken(byScope, short[s], "scope-"+string(s), is(1)))
+	}
+	return append(all,
+		caller{"sudo", "Rep", func(r *http.Request, subject string) *http.Request {
+			r.Header.Set("PRIVATE-TOKEN", "api-sudo")
+			r.Header.Set("Sudo", member(place(subject), v1alpha1.RoleReporter))
+			return r
+		}, func(subject string) int64 { return memberID(place(subject), v1alpha1.RoleReporter) }},
+		identity("none", always("system:serviceaccount:ci:stranger"), nobody),
+		identity("Mai", func(subject string) string {
+			return "system:serviceaccount:ci:" + member(place(subject), v1alpha1.RoleMaintainer)
+		}, func(subject string) int64 { return memberID(place(subject), v1alpha1.RoleMaintainer) }),
+		identity("admn", always(clusterAdministrator), nobody),
+	)
+}
+
+// byScope heads the columns of tokens of one scope each, which are the administrator's: nothing else keeps them out.
+const byScope = "administrator's token of scope"

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/internal/certificate"
+	"github.com/forgeplane/forgeplane/internal/registration"
+)
+
+// certificateSecret holds the certificate of the servers and its authority, in the namespace of the platform.
+const certificateSecret = "forgeplane-apiserver-tls"
+
+// service is where kube-apiserver finds the servers of the REST API.
+type service struct {
+	name         string
+	port         int32
+	externalName string
+}
+
+func (s *service) bind(f *pflag.FlagSet) {
+	f.StringVar(&s.name, "service", s.name, "Service in the namespace of the platform through which kube-apiserver reaches --tls-address")
+	f.Int32Var(&s.port, "service-port", s.port, "port of the Service")
+	f.StringVar(&s.externalName, "service-external-name", s.externalName, "host name of the servers when they run outside of the cluster: the Service is made with it")
+}
+
+// door is the one of the REST API that leads through kube-apiserver.
+type door struct {
+	address                     string
+	kubernetesURL               string
+	certificate, key, authority string
+	auditPolicy, auditLog       string
+}
+
+func (d *door) bind(f *pflag.FlagSet) {
+	f.StringVar(&d.address, "tls-address", d.address, "address that serves the REST API to kube-apiserver; 0 for none")
+	f.StringVar(&d.kubernetesURL, "kubernetes-url", d.kubernetesURL, "how clients reach kube-apiserver, for links in answers; by default as this process does")
+	f.StringVar(&d.certificate, "tls-cert-file", d.certificate, "certificate for --tls-address; by default Forgeplane issues it")
+	f.StringVar(&d.key, "tls-private-key-file", d.key, "key of --tls-cert-file")
+	f.StringVar(&d.authority, "tls-ca-file", d.authority, "authorities by which kube-apiserver verifies --tls-cert-file")
+	f.StringVar(&d.auditPolicy, "audit-policy-file", d.auditPolicy, "audit policy, as of kube-apiserver, for requests at --tls-address")
+	f.StringVar(&d.auditLog, "audit-log-path", d.auditLog, "file of the audit log; - for the standard output")
+}
+
+func (d *door) open() bool { return d.address != "0" }
+
+func (d *door) validate() error {
+	if given := d.certificate != ""; given != (d.key != "") || given != (d.authority != "") {
+		return errors.New("--tls-cert-file, --tls-private-key-file and --tls-ca-file belong together")
+	}
+	if (d.auditPolicy == "") != (d.auditLog == "") {
+		return errors.New("--audit-policy-file and --audit-log-path belong together")
+	}
+	if u, err := url.Parse(d.kubernetesURL); err != nil || d.kubernetesURL != "" && u.Host == "" {
+		return errors.New("--kubernetes-url is to be a URL")
+	}
+	return nil
+}
+
+// registration is the part that all processes have in it.
+func (o *options) registration(mgr ctrl.Manager, direct client.Client) registration.Options {
+	return registration.Options{
+		Client: direct, Service: client.ObjectKey{Namespace: o.namespace, Name: o.service.name},
+		Port: o.service.port, ExternalName: o.service.externalName,
+		Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("registration"),
+	}
+}
+
+// addDoor adds to mgr the server that kube-apiserver leads to.
+func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) error {
+	kubernetesURL := o.door.kubernetesURL
+	if kubernetesURL == "" {
+		kubernetesURL = mgr.GetConfig().Host
+	}
+	external, err := url.Parse(kubernetesURL)
+	if err != nil {
+		return fmt.Errorf("reading --kubernetes-url: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this server: %w", err)
+	}
+	rest := server.REST()
+	return mgr.Add(aggregated.New(aggregated.Options{
+		Address: o.door.address, Kubeconfig: kubeconfigFile(o.kubeconfig), Config: mgr.GetConfig(),
+		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog,
+		URL: external, Tree: rest, Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
+		Certificates: o.certificates(mgr, s.direct),
+		// Of servers that follow each other on one host each has a name of its own.
+		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host + "-" + rand.String(5)},
+		Ready: func(r *http.Request) error {
+			if !mgr.GetCache().WaitForCacheSync(r.Context()) {
+				return errors.New("the cache is not complete yet")
+			}
+			return nil
+		},
+		Log: mgr.GetLogger().WithName("aggregated"),
+	}))
+}
+
+// certificates is where the certificate of the door is from.
+func (o *options) certificates(mgr ctrl.Manager, direct client.Client) *certificate.Source {
+	log := mgr.GetLogger().WithName("certificate")
+	if o.door.certificate != "" {
+		return certificate.Files(o.door.certificate, o.door.key, o.door.authority, clock.RealClock{}, log)
+	}
+	return certificate.Managed(certificate.Options{
+		Client: direct, Secret: client.ObjectKey{Namespace: o.namespace, Name: certificateSecret},
+		Names: []string{o.service.name + "." + o.namespace + ".svc"}, Clock: clock.RealClock{}, Log: log,
+	})
+}
+
+// kubeconfigFile is the file that clusterConfig reads; none for the pod's service account.
+func kubeconfigFile(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
+		if file != "" {
+			return file
+		}
+	}
+	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return clientcmd.RecommendedHomeFile
+	}
+	return ""
+}
