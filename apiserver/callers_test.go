@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -10,12 +11,17 @@ import (
 
 // caller is a kind of caller, a column of the table.
 type caller struct {
-	// group and name head the column.
+	// group and name head the column; a name takes two lines where it has a slash.
 	group, name string
 	// sign makes a request one of the caller's. The subject is what it is about: "project", "group" or "instance".
 	sign func(r *http.Request, subject string) *http.Request
 	// user is the id of whom the caller acts as, for what somebody may do with himself alone; 0 for nobody.
 	user func(subject string) int64
+}
+
+// String is how a failure names the caller.
+func (c caller) String() string {
+	return c.group + ", " + strings.NewReplacer("-/", "", "/", " ").Replace(c.name)
 }
 
 // Whoever calls about the installation as a whole is somebody with a role in the project.
@@ -38,9 +44,14 @@ func withToken(group, name, value string, user func(string) int64) caller {
 	}, user}
 }
 
+var short = map[v1alpha1.Role]string{
+	v1alpha1.RoleGuest: "Gu-/est", v1alpha1.RoleReporter: "Rep-/ort", v1alpha1.RoleDeveloper: "Dev-/el",
+	v1alpha1.RoleMaintainer: "Main/tain", v1alpha1.RoleOwner: "Own-/er",
+}
+
 // known returns a caller with a role who shows a token.
 func known(group string, r v1alpha1.Role, in func(subject string) string) caller {
-	return caller{group, string(r[:3]), func(req *http.Request, subject string) *http.Request {
+	return caller{group, short[r], func(req *http.Request, subject string) *http.Request {
 		req.Header.Set("PRIVATE-TOKEN", familytest.Value(member(in(subject), r)))
 		return req
 	}, func(subject string) int64 { return memberID(in(subject), r) }}
@@ -48,24 +59,30 @@ func known(group string, r v1alpha1.Role, in func(subject string) string) caller
 
 // identity returns a caller with a Kubernetes identity.
 func identity(name string, of func(subject string) string, user func(string) int64) caller {
-	return caller{"Kubernetes identity", name, func(r *http.Request, subject string) *http.Request {
+	return caller{"Kubernetes", name, func(r *http.Request, subject string) *http.Request {
 		return r.WithContext(auth.WithIdentity(r.Context(), of(subject)))
 	}, user}
 }
 
 func always(text string) func(string) string { return func(string) string { return text } }
 
-const directly, throughGroup = "direct member", "of the group above"
+const directly, throughGroup = "direct member", "member of the group above"
+
+var inTwoLines = map[v1alpha1.TokenScope]string{
+	v1alpha1.ScopeAPI: "api", v1alpha1.ScopeReadAPI: "read/api", v1alpha1.ScopeReadUser: "read/user", v1alpha1.ScopeSudo: "sudo",
+	v1alpha1.ScopeReadRepository: "read/repo", v1alpha1.ScopeWriteRepository: "wri-/repo",
+	v1alpha1.ScopeReadRegistry: "read/regi", v1alpha1.ScopeWriteRegistry: "wri-/regi",
+}
 
 // callers are the columns of the table.
 func callers() []caller {
 	all := []caller{
-		{"nobody", "none", func(r *http.Request, _ string) *http.Request { return r }, nobody},
-		withToken("nobody", "unkn", "a-token-that-nobody-knows", nobody),
-		withToken("nobody", "expd", "expired", nobody),
-		withToken("nobody", "rvkd", "revoked", nobody),
-		withToken("nobody", "blkd", familytest.Value("blocked"), nobody),
-		withToken("signed in", "any", familytest.Value("outsider"), is(2)),
+		{"nobody", "no/tokn", func(r *http.Request, _ string) *http.Request { return r }, nobody},
+		withToken("nobody", "un-/knwn", "a-token-that-nobody-knows", nobody),
+		withToken("nobody", "ex-/pird", "expired", nobody),
+		withToken("nobody", "re-/vokd", "revoked", nobody),
+		withToken("nobody", "blo-/ckd", familytest.Value("blocked"), nobody),
+		withToken("out", "sid-/er", familytest.Value("outsider"), is(2)),
 	}
 	for _, r := range roles {
 		all = append(all, known(directly, r, place))
@@ -73,26 +90,21 @@ func callers() []caller {
 	for _, r := range roles {
 		all = append(all, known(throughGroup, r, always("above")))
 	}
-	all = append(all, withToken("administrator", "all", familytest.Value("admin"), is(1)))
-	short := map[v1alpha1.TokenScope]string{
-		v1alpha1.ScopeAPI: "api", v1alpha1.ScopeReadAPI: "rapi", v1alpha1.ScopeReadUser: "rusr", v1alpha1.ScopeSudo: "sudo",
-		v1alpha1.ScopeReadRepository: "rrep", v1alpha1.ScopeWriteRepository: "wrep",
-		v1alpha1.ScopeReadRegistry: "rreg", v1alpha1.ScopeWriteRegistry: "wreg",
-	}
+	all = append(all, withToken("adm", "all", familytest.Value("admin"), is(1)))
 	for _, s := range scopes {
-		all = append(all, withToken(byScope, short[s], "scope-"+string(s), is(1)))
+		all = append(all, withToken(byScope, inTwoLines[s], "scope-"+string(s), is(1)))
 	}
 	return append(all,
-		caller{"sudo", "Rep", func(r *http.Request, subject string) *http.Request {
-			r.Header.Set("PRIVATE-TOKEN", "api-sudo")
+		caller{"sud", short[v1alpha1.RoleReporter], func(r *http.Request, subject string) *http.Request {
+			r.Header.Set("PRIVATE-TOKEN", "api-and-sudo")
 			r.Header.Set("Sudo", member(place(subject), v1alpha1.RoleReporter))
 			return r
 		}, func(subject string) int64 { return memberID(place(subject), v1alpha1.RoleReporter) }},
-		identity("none", always("system:serviceaccount:ci:stranger"), nobody),
-		identity("Mai", func(subject string) string {
+		identity("no/User", always("system:serviceaccount:ci:stranger"), nobody),
+		identity(short[v1alpha1.RoleMaintainer], func(subject string) string {
 			return "system:serviceaccount:ci:" + member(place(subject), v1alpha1.RoleMaintainer)
 		}, func(subject string) int64 { return memberID(place(subject), v1alpha1.RoleMaintainer) }),
-		identity("admn", always(clusterAdministrator), nobody),
+		identity("clus/adm", always(clusterAdministrator), nobody),
 	)
 }
 

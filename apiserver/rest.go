@@ -24,8 +24,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// restPrefix is where the REST API is on the forge's own listener.
-const restPrefix = "/api/v4"
+const (
+	// restPrefix is where the REST API is on the forge's own listener.
+	restPrefix = "/api/v4"
+	// retiredPrefix is where clients that are too old look for it.
+	retiredPrefix = "/api/v3"
+)
+
+// retired is the answer to them.
+func retired() *endpoint.Error {
+	return &endpoint.Error{
+		Status: http.StatusGone, Body: map[string]string{"error": "API V3 is no longer supported. Use API V4 instead."},
+	}
+}
 
 // restOptions are what the families work with.
 type restOptions struct {
@@ -65,13 +76,17 @@ func newREST(o restOptions) *endpoint.Handler {
 
 // split sends what is below restPrefix to the REST API, the page about it to the reader, and all else to Git. The path goes on
 // as it was sent.
-func split(rest, page, git http.Handler) http.Handler {
+func split(rest, retired, page, git http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		escaped := r.URL.EscapedPath()
 		if path, below := strings.CutPrefix(escaped, restPrefix+"/"); below {
 			inner := *r
 			inner.URL = cloneWithPath(r.URL, "/"+path)
 			rest.ServeHTTP(w, &inner)
+			return
+		}
+		if strings.HasPrefix(escaped, retiredPrefix+"/") {
+			retired.ServeHTTP(w, r)
 			return
 		}
 		if escaped == docs.Path || strings.HasPrefix(escaped, docs.Path+"/") {

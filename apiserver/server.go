@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -32,6 +33,8 @@ import (
 const (
 	// headerTimeout is what a client has for its request line and headers, so that slow ones do not pile up.
 	headerTimeout = 10 * time.Second
+	// idleTimeout is how long a connection is kept that has no request.
+	idleTimeout = 2 * time.Minute
 	// stopTimeout is what running requests have when the server stops.
 	stopTimeout = 20 * time.Second
 )
@@ -65,6 +68,8 @@ type Options struct {
 	Log   logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
+	// RateLimits of the REST API; the Clock is the server's.
+	RateLimits ratelimit.Options
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -109,7 +114,9 @@ func New(o Options) (*Server, error) {
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, log: o.Log,
 		clock: o.Clock, namespace: o.Namespace, home: o.Home,
 	})
-	s.handler = split(s.rest, page, gitServer)
+	o.RateLimits.Clock = o.Clock
+	limited := ratelimit.New(o.RateLimits).Handler(s.rest)
+	s.handler = split(limited, s.rest.Refuse(retired()), page, gitServer)
 	return s, nil
 }
 
@@ -147,7 +154,7 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10}
 	s.serving.Store(true)
 	defer s.serving.Store(false)
 	stopped := make(chan error, 1)

@@ -2,23 +2,18 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -37,6 +32,9 @@ const (
 	team                                        = "team"
 )
 
+// noon is when everything happens.
+var noon = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
+
 var roles = []v1alpha1.Role{
 	v1alpha1.RoleGuest, v1alpha1.RoleReporter, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer, v1alpha1.RoleOwner,
 }
@@ -52,9 +50,12 @@ func memberID(place string, r v1alpha1.Role) int64 {
 // places are where somebody may have a role.
 var places = []string{"project", "group", "above"}
 
-const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHzGfvYMIbnIl4qhDCSM93IN4uxX6PGTGTQQuBHPCHLV"
-
-const otherPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJqEzDVxZHFL5bZ3wnlHIHm5yD5UpXZ3B4BFq3ZCcXKE"
+// Keys that nobody has the private half of.
+const (
+	publicKey      = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
+	otherPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILLLza1dQkcOs0Lg/7mYGJVK3IHJE+c7XL9l6a8hbeY6"
+	newPublicKey   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPeukGGsraqc6QKEKkrDubgcEiTxBaQUE/oDmykoWQzs"
+)
 
 // declared returns what is there: a project and its groups of one visibility, everybody who may call, and one object of each
 // kind that requests are about.
@@ -89,6 +90,11 @@ func declared(v v1alpha1.Visibility) []client.Object {
 			}
 		}
 	}
+	for _, o := range all {
+		if u, ok := o.(*v1alpha1.User); ok {
+			all = append(all, token(1000+u.Spec.ID, u.Name, familytest.Value(u.Name), v1alpha1.ScopeAPI))
+		}
+	}
 	return append(all, tokens()...)
 }
 
@@ -109,125 +115,54 @@ var scopes = []v1alpha1.TokenScope{
 
 // tokens are the administrator's: one of each scope, and some that are not good any more.
 func tokens() []client.Object {
-	id := int64(2000)
-	token := func(value string, change func(*v1alpha1.AccessTokenSpec)) client.Object {
-		id++
-		t := &v1alpha1.AccessToken{
-			ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(value, "_", "-")},
-			Spec: v1alpha1.AccessTokenSpec{
-				ID: id, UserRef: v1alpha1.Reference{Name: "admin"}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI},
-				SecretRef: v1alpha1.SecretKeyReference{Name: "a", Key: "token"},
-			},
-			Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value)},
-		}
-		change(&t.Spec)
-		return t
-	}
-	all := []client.Object{
-		token("expired", func(s *v1alpha1.AccessTokenSpec) {
-			s.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)}
-		}),
-		token("revoked", func(s *v1alpha1.AccessTokenSpec) { s.Revoked = true }),
-		token("api-sudo", func(s *v1alpha1.AccessTokenSpec) {
-			s.Scopes = []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo}
-		}),
-	}
-	for _, scope := range scopes {
-		all = append(all, token("scope-"+string(scope), func(s *v1alpha1.AccessTokenSpec) { s.Scopes = []v1alpha1.TokenScope{scope} }))
+	expired := token(2001, "admin", "expired", v1alpha1.ScopeAPI)
+	expired.Spec.ExpiresAt = &metav1.Time{Time: noon}
+	revoked := token(2002, "admin", "revoked", v1alpha1.ScopeAPI)
+	revoked.Spec.Revoked = true
+	all := []client.Object{expired, revoked, token(2003, "admin", "api-and-sudo", v1alpha1.ScopeAPI, v1alpha1.ScopeSudo)}
+	for i, scope := range scopes {
+		all = append(all, token(int64(2010+i), "admin", "scope-"+string(scope), scope))
 	}
 	return all
+}
+
+// token returns a token of a user by its value.
+func token(id int64, user, value string, scopes ...v1alpha1.TokenScope) *v1alpha1.AccessToken {
+	return &v1alpha1.AccessToken{
+		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(value, "_", "-")},
+		Spec: v1alpha1.AccessTokenSpec{
+			ID: id, UserRef: v1alpha1.Reference{Name: user}, Scopes: scopes,
+			SecretRef: v1alpha1.SecretKeyReference{Name: "a", Key: "token"},
+		},
+		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value)},
+	}
 }
 
 // world is the whole REST API over declared objects in memory.
 type world struct {
 	t       *testing.T
-	forge   *familytest.Forge
-	client  client.Client
+	store   *store
 	handler *endpoint.Handler
-	schemas *familytest.Schemas
-	// writes counts what was done to declared objects.
-	writes int
 }
 
-// definitions are the kinds as kube-apiserver knows them.
-var definitions = sync.OnceValues(func() (*familytest.Schemas, error) { return familytest.LoadSchemas("../config/crd") })
-
-// builder makes worlds that all begin alike.
-type builder struct {
-	schemas *familytest.Schemas
-	objects []client.Object
-}
-
-// newBuilder returns a builder of worlds in which the project and its groups have a visibility.
-func newBuilder(t *testing.T, v v1alpha1.Visibility) *builder {
+// newWorld returns one in which the project and its groups have a visibility.
+func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	t.Helper()
-	b := &builder{objects: declared(v)}
-	var err error
-	if b.schemas, err = definitions(); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range b.objects {
-		if err := b.schemas.Admit(t.Context(), o, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b
-}
-
-func (b *builder) build(t *testing.T) *world {
-	t.Helper()
-	objects := make([]client.Object, len(b.objects))
-	for i, o := range b.objects {
-		objects[i] = o.DeepCopyObject().(client.Object)
-	}
-	w := &world{t: t, forge: familytest.New(t, objects...), schemas: b.schemas}
-	w.client = w.watched(w.forge.Client.(client.WithWatch))
 	external, err := url.Parse(familytest.WebURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := w.forge
-	guard := auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, clusterAdministrators{}), f.Catalog)
+	w := &world{t: t, store: newStore(t, declared(v))}
+	cat := w.store.world.Catalog()
+	clock := clocktesting.NewFakePassiveClock(noon)
+	ids := &counter{last: 1 << 20}
 	w.handler = newREST(restOptions{
-		external: external, version: "test", guard: guard, catalog: f.Catalog,
-		writer: declare.NewWriter(w.client, w.client, f.IDs), ids: f.IDs, log: testr.New(t),
-		clock: f.Clock, namespace: familytest.Namespace, home: "home",
+		external: external, version: "test", catalog: cat,
+		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, log: testr.New(t),
+		clock: clock, namespace: familytest.Namespace, home: "home",
 	})
 	return w
-}
-
-// watched counts writes, and refuses what kube-apiserver would refuse.
-func (w *world) watched(c client.WithWatch) client.Client {
-	admit := func(ctx context.Context, o client.Object, verb string, write func() error) error {
-		var was client.Object
-		if verb != "create" {
-			was = o.DeepCopyObject().(client.Object)
-			if err := c.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
-				return err
-			}
-		}
-		if err := w.schemas.Admit(ctx, o, was); err != nil {
-			return err
-		}
-		w.writes++
-		return write()
-	}
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return admit(ctx, o, "create", func() error { return c.Create(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return admit(ctx, o, "patch", func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			w.writes++
-			return c.Delete(ctx, o, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			w.writes++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
-		},
-	})
 }
 
 // clusterAdministrator is a Kubernetes identity that administers the instance; no User is declared for it.
@@ -252,27 +187,4 @@ func (w *world) serve(r *http.Request) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	w.handler.ServeHTTP(answer, r)
 	return answer
-}
-
-// objects returns everything that is declared, by kind and name.
-func (w *world) objects() map[string]client.Object {
-	w.t.Helper()
-	all := map[string]client.Object{}
-	for _, l := range []client.ObjectList{
-		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
-		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &corev1.SecretList{},
-	} {
-		if err := w.client.List(w.t.Context(), l); err != nil {
-			w.t.Fatal(err)
-		}
-		err := meta.EachListItem(l, func(item runtime.Object) error {
-			o := item.(client.Object)
-			all[fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())] = o
-			return nil
-		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	return all
 }

@@ -78,19 +78,6 @@ func freeAddress() (string, int32) {
 	return fmt.Sprintf("127.0.0.1:%d", port), int32(port)
 }
 
-func unavailable() error {
-	r := &apiregistrationv1.APIService{}
-	if err := admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, r); err != nil {
-		return err
-	}
-	for _, c := range r.Status.Conditions {
-		if c.Type == apiregistrationv1.Available && c.Status == apiregistrationv1.ConditionFalse {
-			return nil
-		}
-	}
-	return fmt.Errorf("it is available: %v", r.Status)
-}
-
 // available waits until kube-apiserver passes requests on to the servers.
 func available() {
 	GinkgoHelper()
@@ -100,10 +87,6 @@ func available() {
 		g.Expect(r.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))), "%v", r.Status)
 	}).WithTimeout(soon).Should(Succeed())
-}
-
-func registered() error {
-	return admin.Get(context.Background(), client.ObjectKey{Name: registration.APIService}, &apiregistrationv1.APIService{})
 }
 
 // deleteNamespace makes a namespace with something in it and deletes it. It returns what says not found when it is gone.
@@ -293,67 +276,5 @@ var _ = Describe("The door", Ordered, func() {
 			WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
 		Expect(logOf("one")).To(ContainSubstring("tree: administrator "))
 		Expect(logOf("one")).NotTo(Or(ContainSubstring("tree: system:"), ContainSubstring("tree:  ")))
-	})
-})
-
-var _ = Describe("The registration", func() {
-	work := func() {
-		GinkgoHelper()
-		for _, command := range [][]string{{"get", "projects", "-A"}, {"get", "namespaces"}} {
-			screen, err := shell.Try("kubectl", command...)
-			Expect(err).NotTo(HaveOccurred(), screen)
-		}
-	}
-
-	It("goes with the last server that is stopped", func() {
-		address, port := freeAddress()
-		server := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
-		available()
-		Expect(server.Stop()).To(Succeed())
-		Expect(registered()).To(Satisfy(apierrors.IsNotFound))
-		work()
-		Eventually(deleteNamespace("after-stop")).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
-	})
-
-	It("stays while one of two servers is there, by one certificate", func() {
-		first, _ := freeAddress()
-		second, _ := freeAddress()
-		front := startBalancer(first, second)
-		one := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: first, ServicePort: front.port()})
-		available()
-		two := startReplica(replica{Name: "two", Kubeconfig: kubeconfig, Address: second, ServicePort: front.port()})
-		Eventually(func(g Gomega) {
-			g.Expect(shell.Do("kubectl", "get", "leases", "-n", platform, "-o", "name")).To(ContainSubstring("forgeplane-apiserver-two"))
-		}).WithTimeout(soon).Should(Succeed())
-		Expect(one.Kill()).To(Succeed())
-		Eventually(as(cluster.Administrator()).status("GET", "/version")).WithTimeout(soon).Should(Equal(http.StatusOK))
-		Expect(registered()).To(Succeed())
-		work()
-		Eventually(deleteNamespace("after-kill")).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
-		Expect(two.Stop()).To(Succeed())
-	})
-
-	It("is taken away by a manager when all servers were killed", func() {
-		c, err := newClient(cluster.Administrator())
-		Expect(err).NotTo(HaveOccurred())
-		address, port := freeAddress()
-		ctx, cancel := context.WithCancel(context.Background())
-		watched := make(chan error, 1)
-		go func() { watched <- registration.NewWatch(registrationOptions(c, port, logr.Discard())).Start(ctx) }()
-		DeferCleanup(func() {
-			cancel()
-			Expect(<-watched).To(Succeed())
-		})
-		server := startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
-		available()
-		Expect(server.Kill()).To(Succeed())
-		Eventually(unavailable).WithTimeout(deletion).Should(Succeed())
-		gone := deleteNamespace("after-all")
-		Eventually(func() (string, error) { return shell.Try("kubectl", "get", "namespace", "after-all", "-o", "yaml") }).
-			WithTimeout(soon).Should(ContainSubstring("reason: DiscoveryFailed"), "this is what the registration is taken away for")
-		work()
-		Eventually(gone).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
-		Eventually(registered).WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
-		work()
 	})
 })

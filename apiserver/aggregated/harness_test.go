@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -208,55 +206,4 @@ func logOf(name string) string {
 	text, err := os.ReadFile(logs[name])
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
-}
-
-// balancer stands for the Service of a cluster: it passes connections on to the first server that takes them.
-type balancer struct {
-	listener net.Listener
-	servers  []string
-	wait     sync.WaitGroup
-}
-
-func startBalancer(servers ...string) *balancer {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	b := &balancer{listener: listener, servers: servers}
-	b.wait.Go(b.serve)
-	DeferCleanup(func() {
-		_ = listener.Close()
-		b.wait.Wait()
-	})
-	return b
-}
-
-func (b *balancer) port() int32 { return int32(b.listener.Addr().(*net.TCPAddr).Port) }
-
-func (b *balancer) serve() {
-	for {
-		from, err := b.listener.Accept()
-		if err != nil {
-			return
-		}
-		b.wait.Go(func() { b.pass(from) })
-	}
-}
-
-func (b *balancer) pass(from net.Conn) {
-	defer func() { _ = from.Close() }()
-	for _, server := range b.servers {
-		to, err := net.Dial("tcp", server)
-		if err != nil {
-			continue
-		}
-		var both sync.WaitGroup
-		for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
-			both.Go(func() {
-				_, _ = io.Copy(pair[0], pair[1])
-				_, _ = from.Close(), to.Close()
-			})
-		}
-		both.Wait()
-		return
-	}
 }

@@ -41,6 +41,14 @@ type Caller struct {
 // Anonymous reports whether nobody has signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
+// id is the user's; 0 where there is none.
+func (c Caller) id() int64 {
+	if c.User == nil {
+		return 0
+	}
+	return c.User.Spec.ID
+}
+
 // Is reports whether the caller is the user who has an id.
 func (c Caller) Is(id int64) bool { return c.User != nil && c.User.Spec.ID == id }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -45,6 +46,10 @@ func From(ctx context.Context) Subject {
 func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
 	ctx := r.Context()
 	caller, err := g.identify(r)
+	// A token that is not good is none: then the address counts.
+	if limited := ratelimit.Count(ctx, caller.id()); limited != nil {
+		return nil, limited
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +68,11 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 			return nil, endpoint.Unauthorized("")
 		}
 		return nil, endpoint.Forbidden("")
+	}
+	if limit, _ := e.Limit(); limit > 0 {
+		if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path()); err != nil {
+			return nil, err
+		}
 	}
 	return context.WithValue(ctx, subjectKey{}, s), nil
 }

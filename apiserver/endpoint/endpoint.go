@@ -50,6 +50,10 @@ type Endpoint struct {
 	public  bool
 	family  string
 
+	conditional bool
+	perMinute   int
+	limited     string
+
 	request  *plan
 	response reflect.Type
 	call     func(ctx context.Context, request any) (any, error)

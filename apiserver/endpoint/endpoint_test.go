@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,7 @@ func TestValuesAreConverted(t *testing.T) {
 		"force=F":                 `"Force":{"Set":true,"Null":false,"Value":false}`,
 		"labels[]=a&labels[]=b,c": `"Labels":["a","b,c"]`,
 		"labels=a, b,":            `"Labels":["a","b"]`,
+		"labels[]=":               `"Labels":[]`,
 		"ids[]=1&ids[]=2":         `"IDs":[1,2]`,
 		"grants[][user_id]=1&grants[][_destroy]=1": `"Grants":[{"UserID":{"Set":true,"Null":false,"Value":1},"Destroy":true}]`,
 		"grants[][user_id]=1&grants[][user_id]=2":  `{"UserID":{"Set":true,"Null":false,"Value":2},"Destroy":false}]`,
@@ -136,6 +138,9 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"", "name=n&color=c&position[line]=1", "400", `{"error":"position[base_sha] is missing"}`},
 		{"", "name=n&color=c&grants[][user_id]=x", "400", `{"error":"grants[0][user_id] is invalid"}`},
 		{"", "name=n&color=c&per_page=0", "400", `{"error":"per_page has a value not allowed"}`},
+		{"", "name=n&color=c&per_page=-1", "400", `{"error":"per_page has a value not allowed"}`},
+		{"", "name=n&color=c&per_page=1.5", "400", `{"error":"per_page is invalid"}`},
+		{"", "name=n&color=c&per_page=99999999999999999999", "400", `{"error":"per_page is invalid"}`},
 		{"", "name=n&color=c&page=x", "400", `{"error":"page is invalid"}`},
 		{"", "name=%00&color=c", "400", `{"error":"name is invalid"}`},
 		{"", "name=%ff&color=c", "400", `{"error":"a parameter is not valid UTF-8"}`},
@@ -146,6 +151,7 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"application/json", `null`, "400", `{"error":"name is missing, color is missing"}`},
 		{"application/json", `[1]`, "400", `{"error":"the body is to be a JSON object"}`},
 		{"application/json", strings.Repeat("[", 1000), "400", `{"error":"the body is not valid JSON"}`},
+		{"application/json", `{"labels":[` + strings.Repeat(`"",`, 100_000) + `""]}`, "400", `{"error":"there are too many parameters"}`},
 		{"application/json", `{"name":{},"color":"c"}`, "400", `{"error":"name is invalid"}`},
 		{"application/json", `{"name":"n","color":"c","ids":null}`, "201", `"IDs":[]`},
 		{"application/json", `{"name":"n","color":"c","priority":null}`, "201", `"Priority":{"Set":true,"Null":true,"Value":0}`},
@@ -215,6 +221,7 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 		"beyond the end":  {45, "page=9", 0, "9", "20", "", "", "45", "3", []string{link(1, 20, "first"), link(3, 20, "last")}},
 		"below the first": {45, "page=-3", 20, "1", "20", "2", "", "45", "3", []string{link(2, 20, "next"), link(1, 20, "first"), link(3, 20, "last")}},
 		"too many a page": {250, "per_page=1000", 100, "1", "100", "2", "", "250", "3", []string{link(2, 100, "next"), link(1, 100, "first"), link(3, 100, "last")}},
+		"just counted":    {10000, "page=500", 20, "500", "20", "", "499", "10000", "500", []string{link(499, 20, "prev"), link(1, 20, "first"), link(500, 20, "last")}},
 		"not counted":     {10001, "", 20, "1", "20", "2", "", "", "", []string{link(2, 20, "next"), link(1, 20, "first")}},
 		"huge page":       {45, "page=9223372036854775807", 0, "2147483648", "20", "", "", "45", "3", []string{link(1, 20, "first"), link(3, 20, "last")}},
 	}
@@ -235,6 +242,52 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 			}
 			if _, ok := w.Header()["X-Next-Page"]; !ok {
 				t.Error("X-Next-Page is not there")
+			}
+		})
+	}
+}
+
+type keysetRequest struct {
+	listRequest
+	Pagination string                  `param:"pagination" values:"legacy,keyset" default:"legacy"`
+	Search     string                  `param:"search"`
+	Archived   bool                    `param:"archived" default:"false"`
+	Cursor     endpoint.Optional[int]  `param:"cursor"`
+	Owned      endpoint.Optional[bool] `param:"owned"`
+}
+
+func TestPagesByKeyLinkToTheNextWithAllThatWasAsked(t *testing.T) {
+	rows := []int{10, 20, 30, 40, 50}
+	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *keysetRequest) (endpoint.List[int], error) {
+		past := func(row int) bool { return row > r.Cursor.Value }
+		if !r.Cursor.Set {
+			past = nil
+		}
+		return endpoint.Keyset(r.Paging, rows, past, strconv.Itoa, func(i int) int { return i }), nil
+	})}
+	const asked = "pagination=keyset&per_page=2&search=a+%26b&owned=true&private_token=secret&page=7"
+	next := func(cursor string) string {
+		return `<https://forge.example/api/v4/rows?archived=false&cursor=` + cursor +
+			`&owned=true&pagination=keyset&per_page=2&search=a+%26b&sort=asc>; rel="next"`
+	}
+	tests := map[string]struct{ query, rows, link string }{
+		"the first page":                  {asked, "[10,20]", next("20")},
+		"the one after":                   {asked + "&cursor=20", "[30,40]", next("40")},
+		"the last":                        {asked + "&cursor=40", "[50]", ""},
+		"a cursor whose row has gone":     {asked + "&cursor=25", "[30,40]", next("40")},
+		"a cursor beyond the end":         {asked + "&cursor=99", "[]", ""},
+		"a page that ends with the table": {asked + "&cursor=30", "[40,50]", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, table, httptest.NewRequest(http.MethodGet, "/rows?"+tt.query, http.NoBody))
+			if w.Body.String() != tt.rows || w.Header().Get("Link") != tt.link {
+				t.Errorf("got %s, Link %s\nwant %s, Link %s", w.Body, w.Header().Get("Link"), tt.rows, tt.link)
+			}
+			for _, name := range []string{"X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages"} {
+				if values, ok := w.Header()[name]; ok {
+					t.Errorf("%s is %q", name, values)
+				}
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -10,10 +11,12 @@ import (
 	"hash/fnv"
 	"net/http"
 	"net/url"
+	urlpath "path"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 )
@@ -34,7 +37,10 @@ type Options struct {
 	BaseURL *url.URL
 	// Info is for the OpenAPI document.
 	Info Info
-	Log  logr.Logger
+	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer. Both are a minute when
+	// they are not set.
+	ReadTimeout, WriteTimeout time.Duration
+	Log                       logr.Logger
 }
 
 // Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
@@ -48,6 +54,7 @@ type Handler struct {
 
 // NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
 func NewHandler(o Options, tables ...Table) *Handler {
+	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	h := &Handler{options: o, mux: http.NewServeMux()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
@@ -83,32 +90,61 @@ func (h *Handler) Endpoints() func(yield func(*Endpoint) bool) {
 
 // ServeHTTP serves a request whose path is that of an endpoint, without what comes before.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.begin(w, r)
+	if escaped := r.URL.EscapedPath(); urlpath.Clean(escaped) != escaped {
+		// The mux would redirect to the clean path, without what clients put before it.
+		h.fail(w, r, noRoute())
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// Refuse returns a handler that answers every request with an error, as ServeHTTP would.
+func (h *Handler) Refuse(err *Error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.begin(w, r)
+		h.fail(w, r, err)
+	})
+}
+
+// begin is what every answer begins with.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "SAMEORIGIN")
 	header.Set("Vary", "Origin")
 	header.Set("Cache-Control", "max-age=0, private, must-revalidate")
-	h.mux.ServeHTTP(w, r)
+	correlate(header, r)
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// A Content-Length beside it is gone by now. A proxy that went by that one takes what comes next on the connection for
+		// something else than the server would (RFC 9112, section 6.1).
+		header.Set("Connection", "close")
+	}
+	h.awaitBody(w, r)
 }
 
 // unknown answers where no endpoint is: 405 when the path is one of another method, and 404 otherwise.
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := r.Clone(r.Context())
+		probe := *r
 		probe.Method = method
-		if _, pattern := h.mux.Handler(probe); pattern != "/" {
+		if _, pattern := h.mux.Handler(&probe); pattern != "/" {
 			allowed = append(allowed, method)
 		}
 	}
 	if len(allowed) == 0 {
-		h.fail(w, r, &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}})
+		h.fail(w, r, noRoute())
 		return
 	}
 	h.fail(w, r, &Error{
 		Status: http.StatusMethodNotAllowed, Body: problem{Error: "405 Not Allowed"},
 		Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
 	})
+}
+
+func noRoute() *Error {
+	return &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {
@@ -120,7 +156,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 			h.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	response, request, sent, err := h.call(r, e, path)
+	response, request, sent, err := h.call(w, r, e, path)
 	if err == nil {
 		err = h.write(w, r, e, request, response, sent)
 	}
@@ -129,13 +165,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 	}
 }
 
-func (h *Handler) call(r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
+func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
+	if r.ContentLength > maxBody {
+		return nil, nil, nil, tooLarge()
+	}
 	ctx, err := h.options.Guard.Admit(r, e, path)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if sent, err = readTree(r); err != nil {
 		return nil, nil, nil, err
+	}
+	received(w, r)
+	if e.conditional {
+		ctx = withCondition(ctx, r)
 	}
 	if request, err = e.request.decode(sent, path); err != nil {
 		return nil, nil, nil, err
@@ -156,7 +199,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 		response = l.items()
 	}
 	if _, none := response.(None); none || e.status == http.StatusNoContent {
-		w.WriteHeader(e.status)
+		h.send(w, e.status, nil)
 		return nil
 	}
 	return h.json(w, r, e.status, response)
@@ -194,12 +237,11 @@ func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body 
 		tag := etag(text)
 		w.Header().Set("ETag", tag)
 		if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), tag) {
-			w.WriteHeader(http.StatusNotModified)
+			h.send(w, http.StatusNotModified, nil)
 			return nil
 		}
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // a client that has gone away hears nothing
+	h.send(w, status, text)
 	return nil
 }
 
@@ -210,26 +252,29 @@ func etag(text []byte) string {
 	return `W/"` + hex.EncodeToString(sum.Sum(nil)) + `"`
 }
 
-// fail answers with an error. What is not for the client is logged.
+// fail answers with an error. What is not for the client is logged, unless the client has gone away.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var e *Error
 	if !errors.As(err, &e) {
-		if r.Context().Err() != nil {
-			return
+		if !errors.Is(r.Context().Err(), context.Canceled) {
+			h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 		}
-		h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path)
 		e = Message(http.StatusInternalServerError, "500 Internal Server Error")
 	}
 	for name, values := range e.Header {
 		w.Header()[name] = values
 	}
-	if e.Body == nil {
-		w.WriteHeader(e.Status)
-		return
-	}
-	if err := h.json(w, r, e.Status, e.Body); err != nil {
-		h.options.Log.Error(err, "Encoding an error")
-		w.WriteHeader(http.StatusInternalServerError)
+	switch body := e.Body.(type) {
+	case nil:
+		h.send(w, e.Status, nil)
+	case text:
+		w.Header().Set("Content-Type", "text/plain")
+		h.send(w, e.Status, []byte(body))
+	default:
+		if err := h.json(w, r, e.Status, body); err != nil {
+			h.options.Log.Error(err, "Encoding an error", "request", w.Header().Get(requestIDHeader))
+			h.send(w, http.StatusInternalServerError, nil)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type Info struct {
 const conventions = "Parameters are taken from the query, from a form (URL-encoded or multipart) or from a JSON object, " +
 	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
 	"and an empty value stands for null where null is allowed. " +
+	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
+	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."
 
 // object is an object of the document.
@@ -86,6 +88,7 @@ var (
 		"X-Prev-Page":   object{"description": "Number of the page before; empty on the first.", "schema": object{"type": "string", "pattern": `^\d*$`}},
 		"X-Total":       object{"description": "Rows of the list; left out when there are more than 10,000.", "schema": object{"type": "integer"}},
 		"X-Total-Pages": object{"description": "Pages of the list; left out with X-Total.", "schema": object{"type": "integer"}},
+		"Retry-After":   object{"description": "Seconds to wait.", "required": true, "schema": object{"type": "integer"}},
 	}
 
 	pageHeaders = []string{"Link", "X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages"}
@@ -106,6 +109,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	if e.public {
 		op["security"] = append([]object{{}}, security...)
 	}
+	if e.perMinute > 0 {
+		op["x-rate-limit"] = object{"requests": e.perMinute, "seconds": 60}
+	}
 	parameters := e.request.pathParameters()
 	switch e.method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
@@ -114,6 +120,12 @@ func (s *schemas) operation(e *Endpoint) object {
 		}
 	default:
 		parameters = append(parameters, e.request.queryParameters()...)
+	}
+	if e.conditional {
+		parameters = append(parameters, object{
+			"name": unmodifiedSinceHeader, "in": "header", "required": false, "schema": object{"type": "string"},
+			"description": "A date of HTTP or of the API: nothing is removed that was changed later.",
+		})
 	}
 	if len(parameters) > 0 {
 		op["parameters"] = parameters
@@ -162,6 +174,9 @@ func (s *schemas) responses(e *Endpoint) object {
 	if e.method != http.MethodGet {
 		statuses = append(statuses, usualOfWrites...)
 	}
+	if e.conditional {
+		statuses = append(statuses, http.StatusPreconditionFailed)
+	}
 	for _, status := range statuses {
 		if status == http.StatusNotModified {
 			answers["304"] = object{"description": "Nothing had to be done."}
@@ -191,27 +206,31 @@ func reference(kind, name string) object { return object{"$ref": "#/components/"
 type failure struct {
 	description string
 	families    []string
+	// plain says that it may come as a text, too.
+	plain   bool
+	headers []string
 }
 
 // usual are the failures that every endpoint has, usualOfWrites those of the ones that change something. A failure of the
 // server itself is nothing that an endpoint promises.
 var (
-	usual         = []int{400, 401, 403, 404, 413, 415, 429}
-	usualOfWrites = []int{409, 412, 422}
+	usual         = []int{400, 401, 403, 404, 408, 413, 415, 429}
+	usualOfWrites = []int{409, 422}
 
 	failures = map[int]failure{
-		400: {"Parameters are missing or not valid.", []string{parameterError, messageError, validationError}},
-		401: {"The token is missing, unknown, expired or revoked.", []string{messageError, tokenError}},
-		403: {"The caller or its token may not do this.", []string{messageError, tokenError}},
-		404: {"What is named is not there, or the caller may not see it.", []string{messageError}},
-		405: {"This cannot be done here.", []string{messageError}},
-		409: {"Something else is in the way.", []string{messageError}},
-		412: {"It was changed after the time in If-Unmodified-Since.", []string{messageError}},
-		413: {"The request is too large.", []string{messageError}},
-		415: {"The body is of a type that is not taken.", []string{parameterError}},
-		422: {"What is asked for cannot be done.", []string{messageError, validationError}},
-		429: {"There were too many requests; Retry-After says for how long to wait.", []string{messageError, validationError}},
-		503: {"This cannot be served now.", []string{messageError}},
+		400: {description: "Parameters are missing or not valid.", families: []string{parameterError, messageError, validationError}},
+		401: {description: "The token is missing, unknown, expired or revoked.", families: []string{messageError, tokenError}},
+		403: {description: "The caller or its token may not do this.", families: []string{messageError, tokenError}},
+		404: {description: "What is named is not there, or the caller may not see it.", families: []string{messageError}},
+		405: {description: "This cannot be done here.", families: []string{messageError}},
+		408: {description: "The request came too slowly.", families: []string{messageError}},
+		409: {description: "Something else is in the way.", families: []string{messageError}},
+		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
+		413: {description: "The request is too large.", families: []string{messageError}},
+		415: {description: "The body is of a type that is not taken.", families: []string{parameterError}},
+		422: {description: "What is asked for cannot be done.", families: []string{messageError, validationError}},
+		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},
+		503: {description: "This cannot be served now.", families: []string{messageError}},
 	}
 )
 
@@ -229,10 +248,24 @@ func failureResponses() object {
 		for _, family := range f.families {
 			forms = append(forms, reference("schemas", family))
 		}
-		all[failureName(status)] = object{
-			"description": f.description,
-			"content":     object{"application/json": object{"schema": object{"anyOf": forms}}},
+		content := object{"application/json": object{"schema": object{"anyOf": forms}}}
+		if f.plain {
+			content["text/plain"] = object{"schema": object{"type": "string"}}
 		}
+		answer := object{"description": f.description, "content": content}
+		if len(f.headers) > 0 {
+			answer["headers"] = referTo(f.headers)
+		}
+		all[failureName(status)] = answer
 	}
 	return all
+}
+
+// referTo is the headers of an answer.
+func referTo(names []string) object {
+	named := object{}
+	for _, name := range names {
+		named[name] = reference("headers", name)
+	}
+	return named
 }

@@ -50,8 +50,9 @@ func family(shown label) endpoint.Table {
 	}
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/labels", list).Doc("Lists the labels.").Public(),
-		endpoint.Post("/projects/{id}/labels", create).Needs("write_labels"),
+		endpoint.Post("/projects/{id}/labels", create).Needs("write_labels").Limited(5, "label"),
 		endpoint.Delete("/projects/{id}/labels", remove).Also(http.StatusNotModified, http.StatusMethodNotAllowed),
+		endpoint.Delete("/labels", func(context.Context, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, nil }).Conditional(),
 	}.Named("Labels")
 }
 
@@ -108,7 +109,15 @@ func TestTheDocumentSaysWhatTheTableSays(t *testing.T) {
 		"components responses Conflict content":     `{"application/json":{"schema":{"anyOf":[{"$ref":"#/components/schemas/MessageError"}]}}}`,
 		create + "responses 201 content":            `{"application/json":{"schema":{"$ref":"#/components/schemas/Label"}}}`,
 
+		create + "x-rate-limit":                        `{"requests":5,"seconds":60}`,
+		create + "responses 429":                       `{"$ref":"#/components/responses/TooManyRequests"}`,
+		"components responses TooManyRequests headers": `{"Retry-After":{"$ref":"#/components/headers/Retry-After"}}`,
+		"paths /labels delete responses 412":           `{"$ref":"#/components/responses/PreconditionFailed"}`,
+		"paths /labels delete parameters": `[{"name":"If-Unmodified-Since","in":"header","required":false,"schema":{"type":"string"},
+			"description":"A date of HTTP or of the API: nothing is removed that was changed later."}]`,
+
 		remove + "requestBody":   `null`,
+		remove + "responses 412": `null`,
 		remove + "responses 204": `{"description":"No Content"}`,
 		remove + "responses 304": `{"description":"Nothing had to be done."}`,
 		remove + "responses 405": `{"$ref":"#/components/responses/MethodNotAllowed"}`,

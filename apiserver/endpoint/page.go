@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -56,14 +57,12 @@ func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
 	return List[T]{rows: shown(all[from:to], show), total: len(all)}
 }
 
-// Keyset cuts the page after the key in order out of rows that the key of each sorts; key is empty for the first page.
-func Keyset[S, T any](p Paging, all []S, after string, key func(S) string, show func(S) T) List[T] {
+// Keyset cuts a page out of rows in the order of their keys. It begins at the first row that is past the key of the row
+// before, which may be gone by now; past is nil for the first page. The link to the next page has the last key as cursor.
+func Keyset[S, T any](p Paging, all []S, past func(S) bool, key func(S) string, show func(S) T) List[T] {
 	from := 0
-	if after != "" {
-		for from < len(all) && key(all[from]) != after {
-			from++
-		}
-		from = min(from+1, len(all))
+	if past != nil {
+		from = sort.Search(len(all), func(i int) bool { return past(all[i]) })
 	}
 	to := min(from+p.size(), len(all))
 	l := List[T]{rows: shown(all[from:to], show), keyed: true}

@@ -261,6 +261,10 @@ func (d *decoding) assignList(f *field, into reflect.Value, value any, name stri
 	case nil:
 	case []any:
 		elements = v
+		if f.comma {
+			// A form says that a list is empty by one element that is.
+			elements = slices.DeleteFunc(slices.Clone(v), func(e any) bool { return e == "" })
+		}
 	case string:
 		if !f.comma {
 			return false

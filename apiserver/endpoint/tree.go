@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,6 +23,8 @@ const (
 	maxDepth = 16
 	// maxValues is how many values a query or form may have.
 	maxValues = 5000
+	// maxElements is the same for JSON, where lists are long with reason, as those of the files of a commit.
+	maxElements = 100_000
 )
 
 // tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, []any and map[string]any.
@@ -65,21 +69,37 @@ func unsupported(kind string) *Error {
 
 // skipEmpty lets a body pass that has no type, if there is none in truth.
 func skipEmpty(r *http.Request) error {
-	if n, err := io.ReadFull(r.Body, make([]byte, 1)); n == 0 && errors.Is(err, io.EOF) {
+	switch n, err := io.ReadFull(r.Body, make([]byte, 1)); {
+	case n > 0:
+		return unsupported("")
+	case errors.Is(err, io.EOF):
 		return nil
+	default:
+		return unreadable(err, "the body could not be read")
 	}
-	return unsupported("")
 }
 
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
-		return nil, Parameters("the body could not be read")
+		return nil, unreadable(err, "the body could not be read")
 	}
 	if len(body) > maxBody {
-		return nil, Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+		return nil, tooLarge()
 	}
 	return body, nil
+}
+
+func tooLarge() *Error {
+	return Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+}
+
+// unreadable answers for a body that came too slowly, or with what.
+func unreadable(err error, what string) *Error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return Message(http.StatusRequestTimeout, "408 Request Timeout")
+	}
+	return Parameters(what)
 }
 
 func addJSON(all tree, r *http.Request) error {
@@ -90,8 +110,12 @@ func addJSON(all tree, r *http.Request) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	if !utf8.Valid(body) || tooDeep(body) {
+	depth, elements := extent(body)
+	if !utf8.Valid(body) || depth > maxDepth {
 		return Parameters("the body is not valid JSON")
+	}
+	if elements > maxElements {
+		return Parameters("there are too many parameters")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -115,8 +139,8 @@ func addJSON(all tree, r *http.Request) error {
 	return nil
 }
 
-// tooDeep reports whether JSON is nested beyond what a request has use for, before anything is built from it.
-func tooDeep(body []byte) bool {
+// extent is how deeply JSON is nested and, about, how many elements it has, to be known before anything is built from it.
+func extent(body []byte) (deepest, elements int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
@@ -126,14 +150,15 @@ func tooDeep(body []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
+			depth++
+			deepest, elements = max(deepest, depth), elements+1
 		case c == '}' || c == ']':
 			depth--
+		case c == ',':
+			elements++
 		}
 	}
-	return false
+	return deepest, elements
 }
 
 func addForm(all tree, r *http.Request) error {
@@ -156,10 +181,10 @@ func addMultipart(all tree, r *http.Request, boundary string) error {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
 	if err := r.ParseMultipartForm(maxBody); err != nil {
 		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+		if errors.As(err, &large) || errors.Is(err, multipart.ErrMessageTooLarge) {
+			return tooLarge()
 		}
-		return Parameters("the form is malformed")
+		return unreadable(err, "the form is malformed")
 	}
 	defer func() { _ = r.MultipartForm.RemoveAll() }()
 	pairs := make([]string, 0, len(r.MultipartForm.Value))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ids"
 )
@@ -34,13 +35,15 @@ type options struct {
 	service service
 
 	// of the server
-	httpAddress string
-	externalURL string
-	door        door
-	home        string
-	runtimeDir  string
-	hookBinary  string
-	gitBinary   string
+	rateLimit      ratelimit.Options
+	trustedProxies []string
+	httpAddress    string
+	externalURL    string
+	door           door
+	home           string
+	runtimeDir     string
+	hookBinary     string
+	gitBinary      string
 
 	development bool
 }
@@ -78,6 +81,9 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
 		o.door.bind(f)
+		f.IntVar(&o.rateLimit.Authenticated, "rate-limit-authenticated", 0, "REST requests of a user that are served in a minute; 0 for any number")
+		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", 0, "REST requests from an address without a good token that are served in a minute; 0 for any number")
+		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
@@ -97,8 +103,25 @@ func (o *options) validate() error {
 	if err := o.door.validate(); err != nil {
 		return err
 	}
+	if _, err := o.limits(); err != nil {
+		return err
+	}
 	_, err := o.rootGroupRules()
 	return err
+}
+
+// limits are those of the rate of requests.
+func (o *options) limits() (ratelimit.Options, error) {
+	limits := o.rateLimit
+	if limits.Authenticated < 0 || limits.Unauthenticated < 0 {
+		return limits, errors.New("--rate-limit-authenticated and --rate-limit-unauthenticated are to be 0 or more")
+	}
+	proxies, err := ratelimit.ParseProxies(o.trustedProxies)
+	if err != nil {
+		return limits, fmt.Errorf("--trusted-proxies: %w", err)
+	}
+	limits.TrustedProxies, limits.Endpoints = proxies, !o.development
+	return limits, nil
 }
 
 // external is how clients reach the forge.

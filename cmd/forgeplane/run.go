@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -118,6 +119,7 @@ func newManager(p parts, o *options) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
+			NewInformer:      informer.New,
 			ByObject: map[client.Object]cache.ByObject{
 				// Secrets of tenants are read one by one when they are needed.
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},

@@ -24,12 +24,16 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 			return err
 		}
 	}
+	limits, err := o.limits()
+	if err != nil {
+		return err
+	}
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, Pushed: observer.Pushed,
+		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Pushed: observer.Pushed,
 	})
 	if err != nil {
 		return err

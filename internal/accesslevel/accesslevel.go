@@ -46,6 +46,9 @@ func levels(b *v1alpha1.ProtectedBranch, s Set) []v1alpha1.AccessLevel {
 // IDs are the ids of the levels of one protection.
 type IDs map[string]int64
 
+// standIn is the id of a level that is declared only because a list cannot be empty.
+const standIn = -1
+
 // Of reads the ids of a protection. What somebody else has made of the annotation counts as none.
 func Of(b *v1alpha1.ProtectedBranch) IDs {
 	ids := IDs{}
@@ -57,7 +60,26 @@ func Of(b *v1alpha1.ProtectedBranch) IDs {
 
 // Get returns the id of a level, or 0.
 func (i IDs) Get(s Set, namespace string, l v1alpha1.AccessLevel) int64 {
-	return i[key(s, namespace, l)]
+	return max(i[key(s, namespace, l)], 0)
+}
+
+// StandIn has a level, the only one of its list, stand for a list that was emptied: it has no id, and is not shown.
+func (i IDs) StandIn(s Set, namespace string, l v1alpha1.AccessLevel) {
+	i[key(s, namespace, l)] = standIn
+}
+
+// StandsIn reports whether a level stands for an empty list.
+func (i IDs) StandsIn(s Set, namespace string, l v1alpha1.AccessLevel) bool {
+	return i[key(s, namespace, l)] == standIn
+}
+
+// DropStandIn forgets about a level that stands for an empty list, and reports whether it was one.
+func (i IDs) DropStandIn(s Set, namespace string, l v1alpha1.AccessLevel) bool {
+	if !i.StandsIn(s, namespace, l) {
+		return false
+	}
+	delete(i, key(s, namespace, l))
+	return true
 }
 
 // Put gives a level an id.
@@ -65,8 +87,8 @@ func (i IDs) Put(s Set, namespace string, l v1alpha1.AccessLevel, id int64) {
 	i[key(s, namespace, l)] = id
 }
 
-// Write puts the ids of the levels that the protection has into its annotation, after giving one to each that has none. It
-// reports whether that changed the object.
+// Write puts the ids of the levels that the protection has into its annotation, after giving one to each that has none and
+// stands for itself. It reports whether that changed the object.
 func (i IDs) Write(ctx context.Context, a Allocator, b *v1alpha1.ProtectedBranch) (bool, error) {
 	now := IDs{}
 	for _, set := range []Set{Push, Merge, Unprotect} {

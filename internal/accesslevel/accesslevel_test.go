@@ -77,3 +77,22 @@ func TestAnAnnotationThatSomebodyBrokeIsWrittenAnew(t *testing.T) {
 		t.Errorf("changed %v, got %v", changed, ids)
 	}
 }
+
+func TestALevelThatStandsForAnEmptyListHasNoID(t *testing.T) {
+	c := &counter{}
+	nobody := v1alpha1.AccessLevel{Role: v1alpha1.AccessNoOne}
+	b := &v1alpha1.ProtectedBranch{}
+	b.Spec.Push = []v1alpha1.AccessLevel{nobody}
+	ids := accesslevel.IDs{}
+	ids.StandIn(accesslevel.Push, "", nobody)
+	if changed, err := ids.Write(context.Background(), c, b); !changed || err != nil {
+		t.Fatalf("changed %v, %v", changed, err)
+	}
+	ids, changed := assign(t, c, b)
+	if changed || c.last != 0 || !ids.StandsIn(accesslevel.Push, "", nobody) || ids.Get(accesslevel.Push, "", nobody) != 0 {
+		t.Errorf("changed %v, %d ids, got %v", changed, c.last, ids)
+	}
+	if !ids.DropStandIn(accesslevel.Push, "", nobody) || ids.DropStandIn(accesslevel.Push, "", nobody) {
+		t.Error("it was not dropped once")
+	}
+}

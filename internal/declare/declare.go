@@ -26,6 +26,8 @@ var (
 	ErrExists = errors.New("it exists already")
 	// ErrGone says that the object was deleted meanwhile.
 	ErrGone = errors.New("it does not exist any more")
+	// ErrChanged says that somebody changed the object after the time that its removal depends on.
+	ErrChanged = errors.New("it was changed meanwhile")
 )
 
 // InvalidError says that the API server refuses an object, and why.
@@ -82,8 +84,7 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 
 // declares reports whether a field manager other than Forgeplane itself says something in the spec.
 func declares(m metav1.ManagedFieldsEntry) bool {
-	return m.Subresource == "" && !strings.HasPrefix(m.Manager, "forgeplane") &&
-		m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:spec"`)
+	return !strings.HasPrefix(m.Manager, "forgeplane") && specifies(m)
 }
 
 // Create makes an object, with a REST id where its kind has one.
@@ -142,7 +143,11 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 // Delete removes an object.
 func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	uid := obj.GetUID()
-	if err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid}); err != nil {
+	err := w.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
+	if apierrors.IsConflict(err) {
+		return ErrGone // another one has the name by now
+	}
+	if err != nil {
 		return explain(err)
 	}
 	return client.IgnoreNotFound(w.seen(ctx, obj))

@@ -31,9 +31,9 @@ const (
 
 	// renewal is how often a server says that it is there, and looks after the registration.
 	renewal = 5 * time.Second
-	// silence is after what time without a sign a server is taken to be gone: the registration of one that is killed goes
-	// within a minute.
-	silence = 50 * time.Second
+	// silence is after what time without a sign a server is taken to be gone. The last sign may be noticed late by a patrol,
+	// and so may be that there was none since: the registration of one that is killed goes within a minute.
+	silence = 45 * time.Second
 	// stopTimeout is what taking the registration away may take.
 	stopTimeout = 10 * time.Second
 )

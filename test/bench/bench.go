@@ -101,6 +101,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	}{
 		{protectionRows, b.measureProtections},
 		{gitRows, b.measureGit},
+		{restRows, b.measureREST},
 		{startRows, b.measureStarts},
 	} {
 		if !b.wants(group.ids...) || ctx.Err() != nil {

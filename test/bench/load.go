@@ -130,9 +130,7 @@ func (l *load) ready(ctx context.Context, namespace string, number int) (time.Du
 	begun := time.Now()
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.Go(func() error {
-		return l.each(ctx, protections(namespace, number), func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error {
-			return c.Create(ctx, p)
-		})
+		return each(ctx, l, protections(namespace, number), create)
 	})
 	tasks.Go(func() error {
 		return awaitReady(ctx, events, number, func(*v1alpha1.ProtectedBranch) bool { return true })
@@ -170,7 +168,7 @@ func awaitReady(ctx context.Context, events watch.Interface, number int, interes
 func (l *load) bare(ctx context.Context, namespace string, number int) (time.Duration, error) {
 	all := protections(namespace, number)
 	begun := time.Now()
-	err := l.each(ctx, all, func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error {
+	err := each(ctx, l, all, func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error {
 		if err := c.Create(ctx, p); err != nil {
 			return err
 		}
@@ -199,10 +197,8 @@ func exampleStatus(p *v1alpha1.ProtectedBranch) v1alpha1.ProtectedBranchStatus {
 	}
 }
 
-// each has the creators do something with every one of the protections.
-func (l *load) each(ctx context.Context, all []*v1alpha1.ProtectedBranch,
-	do func(ctx context.Context, c client.Client, p *v1alpha1.ProtectedBranch) error,
-) error {
+// each does something with every object, as many at once as there are clients.
+func each[T client.Object](ctx context.Context, l *load, all []T, do func(ctx context.Context, c client.Client, object T) error) error {
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
 	for _, c := range l.clients {
@@ -213,7 +209,7 @@ func (l *load) each(ctx context.Context, all []*v1alpha1.ProtectedBranch,
 					return nil
 				}
 				if err := do(ctx, c, all[n]); err != nil {
-					return fmt.Errorf("protection %s/%s: %w", all[n].Namespace, all[n].Name, err)
+					return fmt.Errorf("%T %s/%s: %w", all[n], all[n].GetNamespace(), all[n].GetName(), err)
 				}
 			}
 		})

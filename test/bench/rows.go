@@ -1,6 +1,10 @@
 package main
 
-import "github.com/forgeplane/forgeplane/test/bench/figures"
+import (
+	"strings"
+
+	"github.com/forgeplane/forgeplane/test/bench/figures"
+)
 
 // The rows, by the names that choose them.
 const (
@@ -23,6 +27,16 @@ const (
 	rowPush       = "git/push"
 	rowPushRules  = "git/push-500-rules"
 
+	rowRESTRule       = "rest/protected-branch"
+	rowRESTRuleSlow   = "rest/protected-branch-p99"
+	rowRESTProject    = "rest/project"
+	rowRESTUser       = "rest/user"
+	rowRESTRules      = "rest/protected-branches"
+	rowRESTProjects   = "rest/projects"
+	rowRESTCreate     = "rest/create"
+	rowRESTMemory     = "rest/memory"
+	rowRESTMemoryPeak = "rest/memory-peak"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -31,13 +45,29 @@ var (
 	restartRows    = []string{rowRestart, rowRestartCPU, rowWrites, rowMemory, rowPeak, rowFreshChange, rowReconcile, rowIdle}
 	protectionRows = append([]string{rowReady, rowReadyCPU}, restartRows...)
 	gitRows        = []string{rowClone, rowCloneLarge, rowCloneMany, rowList, rowPush, rowPushRules}
+	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
+	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
 	startRows      = []string{rowFirstStart, rowSecondStart}
 )
+
+// rates are the rows of requests to the REST API, at both doors.
+func rates() []string {
+	all := []string{rowRESTRule, rowRESTProject, rowRESTUser, rowRESTRules, rowRESTProjects}
+	for _, row := range all[:len(all):len(all)] {
+		all = append(all, throughKubernetes(row))
+	}
+	return all
+}
+
+// throughKubernetes names the row of the same request through kube-apiserver.
+func throughKubernetes(row string) string {
+	return strings.Replace(row, "rest/", "rest-kubernetes/", 1)
+}
 
 // rows returns every row, not measured yet.
 func rows() []*figures.Row {
 	const backend, cache = "git http-backend", "informers alone"
-	return []*figures.Row{
+	all := []*figures.Row{
 		{ID: rowReady, Name: "1,000 new protections Ready", Unit: figures.Seconds, Against: "bare writes", Bound: atMost(10)},
 		{ID: rowReadyCPU, Name: "1,000 new protections Ready, CPU of all servers", Unit: figures.Seconds, Against: "bare writes"},
 
@@ -57,10 +87,42 @@ func rows() []*figures.Row {
 		{ID: rowPush, Name: "push of one commit to this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.5)},
 		{ID: rowPushRules, Name: "push of one commit, 500 protection rules", Unit: figures.Milliseconds, Against: "1 rule",
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 5}},
-
-		{ID: rowSecondStart, Name: "make run again, to Ready", Unit: figures.Seconds, Against: "control plane alone", Bound: atMost(15)},
-		{ID: rowFirstStart, Name: "fresh clone and empty caches, to Ready", Unit: figures.Seconds, Bound: atMost(600)},
 	}
+	all = append(all, restRowsUnmeasured()...)
+	return append(all,
+		&figures.Row{ID: rowSecondStart, Name: "make run again, to Ready", Unit: figures.Seconds, Against: "control plane alone", Bound: atMost(15)},
+		&figures.Row{ID: rowFirstStart, Name: "fresh clone and empty caches, to Ready", Unit: figures.Seconds, Bound: atMost(600)},
+	)
+}
+
+func restRowsUnmeasured() []*figures.Row {
+	const bare, behind = "a bare handler", "a bare handler behind kube-apiserver"
+	var direct, aggregated []*figures.Row
+	for _, one := range []struct {
+		id, name string
+		least    float64
+	}{
+		{rowRESTRule, "GET one protected branch", 0.3},
+		{rowRESTProject, "GET a project", 0.3},
+		{rowRESTUser, "GET /user", 0.3},
+		{rowRESTRules, "list 20 of 45 protected branches", 0.25},
+		{rowRESTProjects, "list 20 of 2,500 projects", 0.15},
+	} {
+		direct = append(direct, &figures.Row{
+			ID: one.id, Name: one.name, Unit: figures.PerSecond, Against: bare, Bound: &figures.Bound{Of: figures.Ratio, AtLeast: one.least},
+		})
+		aggregated = append(aggregated, &figures.Row{
+			ID: throughKubernetes(one.id), Name: one.name + " through kube-apiserver", Unit: figures.PerSecond, Against: behind,
+		})
+	}
+	all := append(direct, &figures.Row{
+		ID: rowRESTRuleSlow, Name: "GET one protected branch, 99th percentile", Unit: figures.Milliseconds, Against: bare, Bound: atMost(20),
+	})
+	return append(append(all, aggregated...),
+		&figures.Row{ID: rowRESTCreate, Name: "POST a protected branch", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
+		&figures.Row{ID: rowRESTMemory, Name: "resident memory with 2,500 projects of 20 rules", Unit: figures.Megabytes, Against: "informers alone", Bound: atMost(600)},
+		&figures.Row{ID: rowRESTMemoryPeak, Name: "the same at its peak", Unit: figures.Megabytes, Against: "informers alone"},
+	)
 }
 
 func atMost(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ours, AtMost: value} }

@@ -54,6 +54,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
 
@@ -159,6 +160,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 		Metrics: server.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
+			NewInformer:      informer.New,
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{PlatformNamespace: {}}},
 			},

@@ -50,6 +50,8 @@ type Options struct {
 	// HTTPPort, TLSPort and HealthPort are where it listens on 127.0.0.1: for clients, for kube-apiserver, and for health
 	// checks.
 	HTTPPort, TLSPort, HealthPort int
+	// ServicePort is where kube-apiserver finds the servers, such as a balancer in front of several; TLSPort when it is 0.
+	ServicePort int
 	// ControlPlane is what it works on; config/default is applied to it.
 	ControlPlane *controlplane.ControlPlane
 }
@@ -69,7 +71,7 @@ func (o Options) Program() (process.Program, error) {
 		string(part),
 		"--development",
 		"--kubeconfig=" + kubeconfig,
-		"--service-port=" + strconv.Itoa(o.TLSPort),
+		"--service-port=" + strconv.Itoa(cmp.Or(o.ServicePort, o.TLSPort)),
 		"--service-external-name=localhost",
 		"--health-address=" + loopback(o.HealthPort),
 		"--metrics-address=0",

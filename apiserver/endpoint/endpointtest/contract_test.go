@@ -61,6 +61,8 @@ func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
 		"an error":                    {"GET", list, 404, "", `{"message":"404 Group Not Found"}`, ""},
 		"an error of another form":    {"GET", list, 404, "", `{"error":"404 Group Not Found"}`, "missing property 'message'"},
 		"an error that says too much": {"GET", list, 404, "", `{"message":"404","trace":"x"}`, "trace"},
+		"a text in place of JSON":     {"GET", list, 404, "Content-Type=text/plain", `Not found`, "content type"},
+		"a text that may be one":      {"GET", list, 429, "Content-Type=text/plain", `Retry later`, "Retry-After: is missing"},
 		"nothing":                     {"DELETE", "/things/1", 204, "", ``, ""},
 		"a body with nothing":         {"DELETE", "/things/1", 204, "", `{}`, "there is a body"},
 		"a path of no operation":      {"GET", "/nothing", 404, "", `{"error":"404 Not Found"}`, ""},

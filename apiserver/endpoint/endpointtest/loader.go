@@ -99,6 +99,7 @@ func (l *loader) response(at []string) (response, error) {
 			return r, err
 		}
 	}
+	_, r.plain = child(found, "content")["text/plain"]
 	for name := range child(found, "headers") {
 		at, found := l.find(within(at, "headers", name))
 		schema, err := l.schema(within(at, "schema")...)

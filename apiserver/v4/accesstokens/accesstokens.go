@@ -44,15 +44,15 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Create a token for a user. Its value is in this answer only."),
 		endpoint.Get("/personal_access_tokens", f.list).
 			Doc("List the caller's tokens; for administrators those of all users."),
-		endpoint.Get("/personal_access_tokens/self", f.self).Scopes(all...).
+		endpoint.Get("/personal_access_tokens/self", f.self).Scopes(all...).Also(http.StatusMethodNotAllowed).
 			Doc("Get the token that the request is made with."),
 		endpoint.Get("/personal_access_tokens/{id}", f.get).
 			Doc("Get a token."),
-		endpoint.Post("/personal_access_tokens/self/rotate", f.rotateSelf).Status(http.StatusOK).
+		endpoint.Post("/personal_access_tokens/self/rotate", f.rotateSelf).Status(http.StatusOK).Also(http.StatusMethodNotAllowed).
 			Doc("Replace the token that the request is made with. The new value is in this answer only."),
 		endpoint.Post("/personal_access_tokens/{id}/rotate", f.rotate).Status(http.StatusOK).
 			Doc("Revoke a token and create one like it. The new value is in this answer only."),
-		endpoint.Delete("/personal_access_tokens/self", f.revokeSelf).Scopes(all...).
+		endpoint.Delete("/personal_access_tokens/self", f.revokeSelf).Scopes(all...).Also(http.StatusMethodNotAllowed).
 			Doc("Revoke the token that the request is made with."),
 		endpoint.Delete("/personal_access_tokens/{id}", f.revoke).
 			Doc("Revoke a token."),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -48,7 +49,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
 			Doc("Change a deploy key."),
 		endpoint.Delete("/projects/{id}/deploy_keys/{key_id}", f.remove).Needs(auth.WriteDeployKeys).
-			Doc("Remove a deploy key from a project."),
+			Conditional().Doc("Remove a deploy key from a project."),
 	}
 }
 
@@ -227,7 +228,7 @@ func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, erro
 	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
 		return endpoint.None{}, refused(err)
 	}
-	if err := f.writer.Delete(ctx, k); errors.Is(err, declare.ErrGone) {
+	if err := conditional.Delete(ctx, f.writer, k); errors.Is(err, declare.ErrGone) {
 		return endpoint.None{}, endpoint.NotFound("Deploy Key")
 	} else if err != nil {
 		return endpoint.None{}, err

@@ -53,6 +53,8 @@ type Forge struct {
 	// Before, where it is set, is called before each write with its verb, as in "create", "patch" and "patch status". An
 	// error of it is the answer to the write.
 	Before func(verb string, o client.Object) error
+	// Header is sent with each request, beside the token.
+	Header http.Header
 
 	created time.Time
 }
@@ -202,6 +204,9 @@ func (f *Forge) With(value, request, body string) Answer {
 		f.t.Fatalf("%q has no target", request)
 	}
 	r := httptest.NewRequestWithContext(f.t.Context(), method, target, bytes.NewBufferString(body))
+	for name, values := range f.Header {
+		r.Header[name] = values
+	}
 	r.Header.Set("Content-Type", "application/json")
 	if value != "" {
 		r.Header.Set("PRIVATE-TOKEN", value)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -49,7 +50,8 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/groups", f.create).Doc("Make a group."),
 		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Public().Doc("Get a group."),
 		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
-		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).Doc("Remove a group."),
+		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
+			Conditional().Doc("Remove a group."),
 		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Public().Doc("List the groups right below a group."),
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Doc("Get a namespace by id or full path."),
@@ -167,6 +169,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
 		return Group{}, endpoint.Forbidden("")
 	}
+	if err := check(g.Spec, v1alpha1.GroupSpec{}); err != nil {
+		return Group{}, err
+	}
 	if _, err := f.catalog.ByPath(ctx, fullPath); err == nil {
 		return Group{}, taken()
 	} else if !errors.Is(err, catalog.ErrNotFound) {
@@ -199,10 +204,27 @@ func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) e
 	})
 }
 
+// maxDescription is how many characters a description may have.
+const maxDescription = 500
+
+// check says what is wrong with a group that is to be declared; was is what it was before, empty for a new one.
+func check(is, was v1alpha1.GroupSpec) error {
+	var a namespace.Attributes
+	a.Path(is.Path)
+	if is.Name != was.Name {
+		a.Name(is.Name)
+	}
+	a.Text("description", is.Description, maxDescription)
+	return a.Err()
+}
+
 func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
 
-// invalid answers for an object that the schema refuses.
+// invalid answers for an object that the schema refuses, or that was removed meanwhile.
 func invalid(err error) error {
+	if errors.Is(err, declare.ErrGone) {
+		return endpoint.NotFound("Group")
+	}
 	var e *declare.InvalidError
 	if errors.As(err, &e) {
 		return endpoint.BadRequest(e.Reason)
@@ -227,13 +249,14 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
 		}
 	}
 	err := f.writer.Update(ctx, g, func() error {
+		was := g.Spec
 		g.Spec.Name = r.Name.Or(g.Spec.Name)
 		g.Spec.Path = r.Path.Or(g.Spec.Path)
 		g.Spec.Description = r.Description.Or(g.Spec.Description)
 		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
 			g.Spec.Visibility = v
 		}
-		return nil
+		return check(g.Spec, was)
 	})
 	if err != nil {
 		return Group{}, invalid(err)
@@ -250,6 +273,9 @@ type Accepted struct {
 // remove takes away a group with all that is below it.
 func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	g := auth.From(ctx).Scope.Groups[0]
+	if err := conditional.Check(ctx, f.writer, g); err != nil {
+		return Accepted{}, invalid(err)
+	}
 	tree := f.catalog.Tree(nil, f.clock.Now())
 	projects, err := tree.Projects(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func (f *Family) table(path, of string, read, write endpoint.Ability) endpoint.T
 			Doc("Change the role of a member of " + of + "."),
 		// A member may leave, whatever his role is.
 		endpoint.Delete(path+"/{user_id}", f.remove).Needs(read).
-			Doc("Remove a member from " + of + "."),
+			Conditional().Doc("Remove a member from " + of + "."),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -185,7 +186,7 @@ func (f *Family) remove(ctx context.Context, r *memberRequest) (endpoint.None, e
 	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Delete(ctx, m.Membership.DeepCopy()); errors.Is(err, declare.ErrGone) {
+	if err := conditional.Delete(ctx, f.writer, m.Membership.DeepCopy()); errors.Is(err, declare.ErrGone) {
 		return endpoint.None{}, endpoint.NotFound("")
 	} else if err != nil {
 		return endpoint.None{}, err

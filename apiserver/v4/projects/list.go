@@ -28,7 +28,7 @@ type listRequest struct {
 	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
 	Simple           bool                     `param:"simple" doc:"Whether less is shown."`
 	Pagination       string                   `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by id."`
-	Cursor           string                   `param:"cursor" doc:"Where the next page of keyset pagination starts."`
+	Cursor           endpoint.Optional[int64] `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 	IDAfter          endpoint.Optional[int64] `param:"id_after" doc:"Only projects with higher ids."`
 	IDBefore         endpoint.Optional[int64] `param:"id_before" doc:"Only projects with lower ids."`
 }
@@ -75,9 +75,22 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 	show := func(s catalog.Seen) Project { return f.show(s.Scope, viewed(caller, auth.AccessOf(caller, s))) }
 	if r.Pagination == "keyset" {
 		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.Spec.ID, 10) }
-		return endpoint.Keyset(r.Paging, all, r.Cursor, key, show), nil
+		return endpoint.Keyset(r.Paging, all, r.past(), key, show), nil
 	}
 	return endpoint.Page(r.Paging, all, show), nil
+}
+
+// past tells which projects come after the cursor, in the order of ids; nil without one.
+func (r *listRequest) past() func(catalog.Seen) bool {
+	cursor, sent := r.Cursor.Value, r.Cursor.Set && !r.Cursor.Null
+	switch {
+	case !sent:
+		return nil
+	case r.Sort == "desc":
+		return func(s catalog.Seen) bool { return s.Project.Spec.ID < cursor }
+	default:
+		return func(s catalog.Seen) bool { return s.Project.Spec.ID > cursor }
+	}
 }
 
 // wants reports whether the request asks for a project.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -47,7 +48,8 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/projects", f.create).Doc("Make a project."),
 		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Public().Doc("Get a project."),
 		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
-		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).Doc("Remove a project."),
+		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
+			Conditional().Doc("Remove a project."),
 		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Doc("Refuse every push from now on."),
 		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Doc("Take pushes again."),
 		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Public().Doc("List the projects of a group."),
@@ -93,7 +95,12 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 	if path == "" {
 		path = slug(r.Name)
 	}
-	scope, err := f.holder(ctx, caller, r.NamespaceID)
+	spec := v1alpha1.ProjectSpec{
+		Path: path, Name: r.Name, Description: r.Description,
+		Visibility: namespace.Visibilities[r.Visibility], DefaultBranch: r.DefaultBranch, ImportURL: r.ImportURL,
+		Features: v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]},
+	}
+	scope, err := f.holder(ctx, caller, r.NamespaceID, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
 	if err != nil {
 		return Project{}, err
 	}
@@ -103,13 +110,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, err
 	}
 	group := scope.Groups[0]
+	spec.GroupRef = v1alpha1.Reference{Name: group.Name}
 	p := &v1alpha1.Project{
-		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: naturalkey.Name(group.Name, path)},
-		Spec: v1alpha1.ProjectSpec{
-			Path: path, Name: r.Name, Description: r.Description, GroupRef: v1alpha1.Reference{Name: group.Name},
-			Visibility: namespace.Visibilities[r.Visibility], DefaultBranch: r.DefaultBranch, ImportURL: r.ImportURL,
-			Features: v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]},
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: naturalkey.Name(group.Name, path)}, Spec: spec,
 	}
 	if err := f.writer.Create(ctx, p); errors.Is(err, declare.ErrExists) {
 		return Project{}, taken()
@@ -120,13 +123,21 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 	return f.show(scope, viewer{admin: caller.Admin}), nil
 }
 
-// holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace.
-func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional[int64]) (catalog.Scope, error) {
+// holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made
+// when the project is good, and not before.
+func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional[int64], good func() error) (catalog.Scope, error) {
 	if id.Set && !id.Null {
-		return f.guard.Locate(ctx, c, auth.CreateProjects, id.Value)
+		scope, err := f.guard.Locate(ctx, c, auth.CreateProjects, id.Value)
+		if err != nil {
+			return catalog.Scope{}, err
+		}
+		return scope, good()
 	}
 	u, err := c.Person()
 	if err != nil {
+		return catalog.Scope{}, err
+	}
+	if err := good(); err != nil {
 		return catalog.Scope{}, err
 	}
 	g := &v1alpha1.Group{
@@ -225,8 +236,9 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 		return Project{}, invalid(err)
 	}
 	err := f.writer.Update(ctx, p, func() error {
+		was := p.Spec
 		mutate(&p.Spec)
-		return nil
+		return check(p.Spec, was)
 	})
 	if errors.Is(err, declare.ErrGone) {
 		return Project{}, endpoint.NotFound("Project")
@@ -255,7 +267,7 @@ func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	if err := f.writer.Allow(ctx, p, p); err != nil {
 		return Accepted{}, invalid(err)
 	}
-	if err := f.writer.Delete(ctx, p); errors.Is(err, declare.ErrGone) {
+	if err := conditional.Delete(ctx, f.writer, p); errors.Is(err, declare.ErrGone) {
 		return Accepted{}, endpoint.NotFound("Project")
 	} else if err != nil {
 		return Accepted{}, err

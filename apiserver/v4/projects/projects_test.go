@@ -62,21 +62,23 @@ func TestWhoMaySeeAndChangeProjects(t *testing.T) {
 
 func TestListsOfProjects(t *testing.T) {
 	tests := map[string]struct{ who, request, paths string }{
-		"nobody sees what is public":  {"", "GET /projects", "acme/site"},
-		"the newest first":            {"root", "GET /projects", "hidden/secret acme/sub/api acme/site"},
-		"by name":                     {"root", "GET /projects?order_by=name&sort=asc", "acme/sub/api hidden/secret acme/site"},
-		"by part of a name":           {"root", "GET /projects?search=SEC", "hidden/secret"},
-		"by part of the full path":    {"root", "GET /projects?search=sub/a&search_namespaces=true", "acme/sub/api"},
-		"of one visibility in force":  {"root", "GET /projects?visibility=private", "hidden/secret acme/sub/api"},
-		"those of a member":           {"dora", "GET /projects?membership=true", "acme/site"},
-		"those of an owner":           {"mary", "GET /projects?owned=true", "acme/sub/api acme/site"},
-		"those with at least a role":  {"dora", "GET /projects?min_access_level=40", ""},
-		"those with higher ids":       {"root", "GET /projects?id_after=20&id_before=22", "acme/sub/api"},
-		"those right in a group":      {"root", "GET /groups/acme/projects", "acme/site"},
-		"those anywhere in a group":   {"root", "GET /groups/acme/projects?include_subgroups=true", "acme/sub/api acme/site"},
-		"none that is archived":       {"root", "GET /projects?archived=true", ""},
-		"by key, the first page":      {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2", "acme/site acme/sub/api"},
-		"by key, the page after that": {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2&cursor=21", "hidden/secret"},
+		"nobody sees what is public":      {"", "GET /projects", "acme/site"},
+		"the newest first":                {"root", "GET /projects", "hidden/secret acme/sub/api acme/site"},
+		"by name":                         {"root", "GET /projects?order_by=name&sort=asc", "acme/sub/api hidden/secret acme/site"},
+		"by part of a name":               {"root", "GET /projects?search=SEC", "hidden/secret"},
+		"by part of the full path":        {"root", "GET /projects?search=sub/a&search_namespaces=true", "acme/sub/api"},
+		"of one visibility in force":      {"root", "GET /projects?visibility=private", "hidden/secret acme/sub/api"},
+		"those of a member":               {"dora", "GET /projects?membership=true", "acme/site"},
+		"those of an owner":               {"mary", "GET /projects?owned=true", "acme/sub/api acme/site"},
+		"those with at least a role":      {"dora", "GET /projects?min_access_level=40", ""},
+		"those with higher ids":           {"root", "GET /projects?id_after=20&id_before=22", "acme/sub/api"},
+		"those right in a group":          {"root", "GET /groups/acme/projects", "acme/site"},
+		"those anywhere in a group":       {"root", "GET /groups/acme/projects?include_subgroups=true", "acme/sub/api acme/site"},
+		"none that is archived":           {"root", "GET /projects?archived=true", ""},
+		"by key, the first page":          {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2", "acme/site acme/sub/api"},
+		"by key, the page after that":     {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&per_page=2&cursor=21", "hidden/secret"},
+		"by key, after one that has gone": {"root", "GET /projects?pagination=keyset&order_by=id&sort=asc&cursor=19", "acme/site acme/sub/api hidden/secret"},
+		"by key, down":                    {"root", "GET /projects?pagination=keyset&order_by=id&sort=desc&cursor=22", "acme/sub/api acme/site"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,12 @@ func same(a, b v1alpha1.AccessLevel) bool {
 	return a.Role == b.Role && equal(a.UserRef, b.UserRef) && equal(a.GroupRef, b.GroupRef) && equal(a.DeployKeyRef, b.DeployKeyRef)
 }
 
+// nobody is what stands for an empty list. Nobody is let through by it, where to leave it out would bring the default back;
+// but somebody has to be able to take a protection away.
+var nobody = map[accesslevel.Set]v1alpha1.AccessRole{
+	accesslevel.Push: v1alpha1.AccessNoOne, accesslevel.Merge: v1alpha1.AccessNoOne, accesslevel.Unprotect: v1alpha1.AccessMaintainer,
+}
+
 // change applies the elements of an update to the levels of b, and keeps the ids of those that stay.
 func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch, r *updateRequest) error {
 	ids := accesslevel.Of(b)
@@ -105,15 +111,22 @@ func (f *Family) change(ctx context.Context, s catalog.Scope, b *v1alpha1.Protec
 		{accesslevel.Merge, &b.Spec.Merge, r.AllowedToMerge},
 		{accesslevel.Unprotect, &b.Spec.Unprotect, r.AllowedToUnprotect},
 	} {
+		if len(set.sent) > 0 {
+			*set.levels = slices.DeleteFunc(*set.levels, func(l v1alpha1.AccessLevel) bool { return ids.DropStandIn(set.name, b.Namespace, l) })
+		}
 		for _, l := range set.sent {
 			if err := f.changeOne(ctx, s, b, ids, set.name, set.levels, l); err != nil {
 				return err
 			}
 		}
 		if len(*set.levels) == 0 {
-			// Nobody is let through by an empty list; to leave it out would bring the default back.
-			*set.levels = []v1alpha1.AccessLevel{{Role: v1alpha1.AccessNoOne}}
+			l := v1alpha1.AccessLevel{Role: nobody[set.name]}
+			*set.levels = []v1alpha1.AccessLevel{l}
+			ids.StandIn(set.name, b.Namespace, l)
 		}
+	}
+	if err := check(b); err != nil {
+		return err
 	}
 	_, err := ids.Write(ctx, f.ids, b)
 	return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -34,7 +35,8 @@ func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator) *Fa
 	return &Family{catalog: cat, writer: w, ids: ids}
 }
 
-// Table lists the endpoints.
+// Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
+// not there, when he would change something, too (API behaviour, section 2.4).
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/protected_branches", f.list).Needs(auth.ReadProtectedBranches).
@@ -42,11 +44,11 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/protected_branches/{name}", f.get).Needs(auth.ReadProtectedBranches).
 			Public().Doc("Get the protection of one branch or wildcard."),
 		endpoint.Post("/projects/{id}/protected_branches", f.create).Needs(auth.WriteProtectedBranches).
-			Doc("Protect a branch, or all that match a wildcard."),
+			Public().Doc("Protect a branch, or all that match a wildcard."),
 		endpoint.Patch("/projects/{id}/protected_branches/{name}", f.update).Needs(auth.WriteProtectedBranches).
-			Doc("Change a protection."),
+			Public().Doc("Change a protection."),
 		endpoint.Delete("/projects/{id}/protected_branches/{name}", f.remove).Needs(auth.WriteProtectedBranches).
-			Doc("Remove a protection."),
+			Public().Conditional().Doc("Remove a protection."),
 	}
 }
 
@@ -138,6 +140,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 			return Branch{}, err
 		}
 	}
+	if err := check(b); err != nil {
+		return Branch{}, err
+	}
 	if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
 		return Branch{}, err
 	}
@@ -210,7 +215,7 @@ func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, err
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Delete(ctx, b); errors.Is(err, declare.ErrGone) {
+	if err := conditional.Delete(ctx, f.writer, b); errors.Is(err, declare.ErrGone) {
 		return endpoint.None{}, endpoint.NotFound("")
 	} else if err != nil {
 		return endpoint.None{}, err
@@ -227,6 +232,11 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1
 	}
 	if b == nil {
 		return nil, endpoint.NotFound("")
+	}
+	if may, err := f.mayUnprotect(ctx, auth.From(ctx), b); err != nil {
+		return nil, err
+	} else if !may {
+		return nil, endpoint.Forbidden("")
 	}
 	return b.DeepCopy(), refused(f.writer.Allow(ctx, scope.Project, b))
 }

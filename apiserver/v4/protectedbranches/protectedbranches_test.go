@@ -49,7 +49,7 @@ func TestWhoMaySeeAndChangeProtections(t *testing.T) {
 		{"GET /projects/acme%2Fsecret/protected_branches", "", 404, 404, 403, 200, 200, 200},
 		{"GET /projects/20/protected_branches/main", "", 200, 200, 200, 200, 200, 200},
 		{"POST /projects/20/protected_branches", `{"name":"x"}`, 401, 403, 403, 403, 201, 201},
-		{"POST /projects/21/protected_branches", `{"name":"x"}`, 401, 404, 403, 403, 201, 201},
+		{"POST /projects/21/protected_branches", `{"name":"x"}`, 404, 404, 403, 403, 201, 201},
 		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":true}`, 401, 403, 403, 403, 200, 200},
 		{"DELETE /projects/20/protected_branches/main", "", 401, 403, 403, 403, 204, 204},
 	}
@@ -110,6 +110,9 @@ func TestWhatIsRefused(t *testing.T) {
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{}]}`, `400 {"error":"access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided"}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Access levels access level has already been taken"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"user_id":999}]}`, `422 {"message":["Access levels user with id 999: not found"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"a b"}`, `422 {"message":["Name is not that of a branch, and no wildcard"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"` + strings.Repeat("a", 256) + `"}`, `422 {"message":["Name is too long (maximum is 255 characters)"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"access_level":0}]}`, `422 {"message":["Unprotect access levels access level is not included in the list"]}`},
 		{"GET /projects/20/protected_branches/none", ``, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/none", `{}`, `404 {"message":"404 Not found"}`},
 		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},

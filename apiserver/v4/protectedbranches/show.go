@@ -53,6 +53,9 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, b *v1alpha1.Protecte
 	} {
 		*set.shown = []Level{}
 		for _, l := range set.levels {
+			if ids.StandsIn(set.name, b.Namespace, l) {
+				continue
+			}
 			r, err := f.catalog.ResolveLevel(ctx, s, b.Namespace, l)
 			if errors.Is(err, catalog.ErrNotFound) {
 				continue

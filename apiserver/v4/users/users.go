@@ -7,6 +7,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -42,7 +43,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).
 			Doc("Change a user."),
 		endpoint.Delete("/users/{id}", f.remove).Needs(auth.AdminInstance).
-			Doc("Remove a user."),
+			Conditional().Doc("Remove a user."),
 		endpoint.Post("/users/{id}/block", f.block).Needs(auth.AdminInstance).
 			Doc("Refuse a user everywhere, whatever token is shown."),
 		endpoint.Post("/users/{id}/unblock", f.unblock).Needs(auth.AdminInstance).
@@ -77,7 +78,7 @@ func (f *Family) get(ctx context.Context, r *userRequest) (User, error) {
 func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, error) {
 	u, err := f.user(ctx, r.ID)
 	if err == nil {
-		err = f.writer.Delete(ctx, u)
+		err = conditional.Delete(ctx, f.writer, u)
 	}
 	return endpoint.None{}, gone(err)
 }

@@ -19,6 +19,7 @@ const (
 	Megabytes    Unit = "MB"
 	PercentCPU   Unit = "% of a core"
 	Writes       Unit = "writes"
+	PerSecond    Unit = "/s"
 )
 
 // Quantity is what of a row a bound is about.
@@ -31,10 +32,26 @@ const (
 	Difference Quantity = "difference"
 )
 
-// Bound is what the median of a quantity may be at most.
+// Bound is what the median of a quantity may be at most or, for what is better when there is more of it, at least.
+// It is an upper bound unless AtLeast is set.
 type Bound struct {
-	Of     Quantity `json:"of"`
-	AtMost float64  `json:"atMost"`
+	Of              Quantity
+	AtMost, AtLeast float64
+}
+
+// MarshalJSON writes the one that is set.
+func (b Bound) MarshalJSON() ([]byte, error) {
+	if b.AtLeast != 0 {
+		return json.Marshal(map[string]any{"of": b.Of, "atLeast": b.AtLeast})
+	}
+	return json.Marshal(map[string]any{"of": b.Of, "atMost": b.AtMost})
+}
+
+func (b Bound) keeps(value float64) bool {
+	if b.AtLeast != 0 {
+		return value >= b.AtLeast
+	}
+	return value <= b.AtMost
 }
 
 // Row is one thing that is measured.
@@ -96,7 +113,7 @@ func (r *Row) Result() Result {
 	switch {
 	case of == nil:
 		return NotMeasured
-	case of.Median <= r.Bound.AtMost:
+	case r.Bound.keeps(of.Median):
 		return Pass
 	default:
 		return Fail
@@ -132,7 +149,7 @@ var errUnmeasured = errors.New("it was not measured")
 
 func (r *Row) text(value float64) string {
 	switch r.Unit {
-	case Writes:
+	case Writes, PerSecond:
 		return fmt.Sprintf("%.0f", value)
 	case Seconds, PercentCPU:
 		return fmt.Sprintf("%.2f", value)
@@ -172,6 +189,9 @@ func (r *Row) comparison() string {
 func (r *Row) floor() string {
 	if r.Bound == nil {
 		return "-"
+	}
+	if r.Bound.AtLeast != 0 {
+		return fmt.Sprintf("%s >= %g", r.Bound.Of, r.Bound.AtLeast)
 	}
 	limit := strings.TrimSuffix(fmt.Sprintf("%g", r.Bound.AtMost), ".0")
 	switch r.Bound.Of {

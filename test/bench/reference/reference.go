@@ -27,7 +27,7 @@ func Main(args []string) (status int, called bool) {
 		return 0, false
 	}
 	run, known := map[string]func(ctx context.Context, operand string) error{
-		"git-backend": serveGit, "cache": holdCache,
+		"git-backend": serveGit, "cache": holdCache, "bytes": serveBytes, "bytes-tls": serveBytesTLS,
 	}[args[2]]
 	if !known {
 		return 0, false

@@ -16,7 +16,7 @@ import (
 )
 
 // quietTimeout bounds how long Forgeplane takes to work off what there is to do.
-const quietTimeout = 5 * time.Minute
+const quietTimeout = 20 * time.Minute
 
 // Metrics are the metrics of a process at one moment.
 type Metrics map[string]*dto.MetricFamily

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -168,6 +170,26 @@ func (t *Testbed) NewClient(user string) (client.WithWatch, error) {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: t.scheme})
+}
+
+// Identity is the configuration of a client that is somebody in Kubernetes, without any right.
+func (t *Testbed) Identity(user string) (*rest.Config, error) { return t.plane.Identity(user) }
+
+// AwaitAvailable waits until kube-apiserver reaches the server behind an APIService.
+func (t *Testbed) AwaitAvailable(ctx context.Context, name string) error {
+	return poll(ctx, prepareTimeout, "the APIService "+name+" to be available", func(ctx context.Context) (bool, error) {
+		api := &unstructured.Unstructured{}
+		api.SetAPIVersion("apiregistration.k8s.io/v1")
+		api.SetKind("APIService")
+		if err := t.client.Get(ctx, client.ObjectKey{Name: name}, api); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		conditions, _, err := unstructured.NestedSlice(api.Object, "status", "conditions")
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			fields, _ := c.(map[string]any)
+			return fields["type"] == "Available" && fields["status"] == "True"
+		}), err
+	})
 }
 
 // Token is the administrator's access token for Forgeplane.

@@ -1,0 +1,392 @@
+package apiserver
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+)
+
+const administrator = "administrator"
+
+// slow is longer than any request may take.
+const slow = 5 * time.Second
+
+// prober sends what nobody should, and looks at what comes of it.
+type prober struct {
+	t        *testing.T
+	world    *world
+	contract *endpointtest.Contract
+	op       operation
+	who      caller
+	sent     int
+}
+
+// probe calls a test for each operation of the API and each of the callers.
+func probe(t *testing.T, test func(p *prober)) {
+	t.Helper()
+	w := newWorld(t, v1alpha1.VisibilityPrivate)
+	contract := endpointtest.Of(t, w.handler)
+	who := []caller{
+		withToken("", administrator, familytest.Value("admin"), is(1)),
+		known("Maintainer", v1alpha1.RoleMaintainer, place),
+	}
+	sent := 0
+	for _, op := range operations(t, w.handler) {
+		for _, c := range who {
+			p := &prober{t: t, world: w, contract: contract, op: op, who: c}
+			test(p)
+			p.untouched()
+			sent += p.sent
+		}
+	}
+	t.Logf("%d requests", sent)
+}
+
+// untouched says what is not as it was in the beginning, though nothing succeeded.
+func (p *prober) untouched() {
+	if changed := p.world.store.changes(); len(changed) > 0 {
+		p.t.Errorf("%s for %s: after nothing but refusals there is a change in %v", p.op.sample, p.who, changed)
+		p.world.store.reset()
+	}
+}
+
+// request is one that may be bad.
+type request struct {
+	// path and query are escaped.
+	path, query string
+	contentType string
+	body        io.Reader
+	// what it is about, for people.
+	what string
+}
+
+// good is the request of the sample.
+func (p *prober) good() request {
+	return request{
+		path: p.op.sample.target(p.who.user(p.op.sample.subject())), contentType: "application/json",
+		body: strings.NewReader(p.op.sample.body), what: "a good request",
+	}
+}
+
+// send serves a request, and fails the test when the answer is not what a client may be told, or something was changed
+// though the request was refused.
+func (p *prober) send(r request) *httptest.ResponseRecorder {
+	p.sent++
+	method := p.op.sample.endpoint.Method()
+	in := httptest.NewRequestWithContext(p.t.Context(), method, "/", r.body)
+	plain, err := url.PathUnescape(r.path)
+	if err != nil {
+		p.t.Fatalf("%s: %v", r.path, err) // what reads requests from the network refuses it
+	}
+	in.URL = &url.URL{Path: plain, RawPath: r.path, RawQuery: r.query}
+	if r.contentType != "" {
+		in.Header.Set("Content-Type", r.contentType)
+	}
+	begun := time.Now()
+	answer := p.world.serve(p.who.sign(in, p.op.sample.subject()))
+	took := time.Since(begun)
+
+	fail := func(format string, args ...any) {
+		p.t.Errorf("%s for %s, %s: %s\n%s?%.300s answered %d %.300s", p.op.sample, p.who, r.what, fmt.Sprintf(format, args...),
+			r.path, r.query, answer.Code, answer.Body)
+	}
+	if took > slow {
+		fail("took %s", took)
+	}
+	if answer.Code >= http.StatusInternalServerError {
+		fail("the server is at fault")
+	} else if err := p.contract.Check(method, clean(r.path), answer.Code, answer.Header(), answer.Body.Bytes()); err != nil {
+		fail("%v", err)
+	}
+	if answer.Code >= 300 && strings.Contains(answer.Body.String(), "forgeplane.dev") {
+		fail("a refusal speaks of Kubernetes")
+	}
+	if p.world.store.writes > 0 {
+		if answer.Code >= 300 {
+			if changed := p.world.store.changes(); len(changed) > 0 {
+				fail("refused, and yet there is a change in %v", changed)
+			}
+		}
+		p.world.store.reset()
+	}
+	return answer
+}
+
+// clean is the path to look up in the document. One with dot segments, which the server leaves alone, is not in it.
+func clean(path string) string {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return "/nowhere"
+		}
+	}
+	return path
+}
+
+// literals are texts of JSON that are no good for most parameters, if they are JSON at all.
+var literals = []string{
+	`null`, `true`, `false`, `0`, `-1`, `-0`, `1.5`, `1e3`, `1e308`, `1e400`, `-1e400`, `9223372036854775807`, `9223372036854775808`,
+	`-9223372036854775809`, `99999999999999999999999999`, `[]`, `[[]]`, `[null]`, `[1,"a",{}]`, `{}`, `{"a":[{"b":null}]}`, `[{}]`,
+	`[{"id":1,"_destroy":true}]`, `{"":""}`, `""`, `" "`, `"\u0000"`, `"a\u0000b"`, `"\ud800"`, "\"\xff\xfe\"", "\"\x01\"", `"\u001b[31m"`,
+	`"\u202e"`, `"a\r\nSet-Cookie: a=b"`, `"\t\n"`, `"."`, `".."`, `"../../../etc/passwd"`, `"a/../b"`, `"/"`, `"//"`, `"a//b"`, `"-"`,
+	`"refs/heads/main"`, `"a..b"`, `"a@{b"`, `"a.lock"`, `"*"`, `"**"`, `"[a"`, `"\\"`, `"%00"`, `"%2e%2e%2f"`, `"NaN"`, `"Infinity"`,
+	`"0x10"`, `" 1 "`, `"１"`, `"1,2,,x"`, `"null"`, `"' OR 1=1 --"`, `"<script>alert(1)</script>"`, `"{{.}}"`, `"$(id)"`,
+	`"0000-00-00"`, `"0000-01-01"`, `"9999-99-99"`, `"9999-12-31T23:59:59-23:59"`, `"10000-01-01"`, `"2026-06-15T12:00:00+99:99"`,
+	`"-0001-01-01T00:00:00Z"`, `"ssh-ed25519 AAAA"`, `"http://a:b@c"`, `"file:///etc/passwd"`, `"a@b"`, `{`, `[`, `"`, `'a'`, `nul`, `+1`, `01`, ``,
+	quoted(300), quoted(5000), quoted(100_000),
+}
+
+func quoted(n int) string { return `"` + strings.Repeat("a", n) + `"` }
+
+// texts are what a query, form or path may have that is no good for most parameters; they are escaped, well or not.
+var texts = []string{
+	"", "+", "%20", "null", "true", "-1", "0", "1.5", "1e3", "1e400", "9223372036854775808", "99999999999999999999999999", "NaN", "0x10",
+	"%00", "a%00b", "%ff%fe", "%c0%af", "%ed%a0%80", "%01", "%1b%5b31m", "%e2%80%ae", "%0d%0aSet-Cookie:%20a=b", ".", "..", "%2e%2e", "..%2f..%2f",
+	"..%5c", "a%2f..%2fb", "%2f", "%2f%2f", "*", "%2a%2a", "%255b", "%2500", "%252f", "[]", "%5b%5d", "%7b%7d", "%7b%22a%22:1%7d", "1,2,,x", "-", "%5c",
+	"9999-12-31T23:59:59-23:59", "0000-00-00", "%f0%9f%92%a9", "%ef%bc%91", ";", "%3f", "%23", "%27%20OR%201=1", strings.Repeat("a", 300),
+	strings.Repeat("%2f", 1000), strings.Repeat("a", 20_000),
+}
+
+func TestBadValuesInPathsAreRefused(t *testing.T) {
+	probe(t, func(p *prober) {
+		for _, name := range p.op.path {
+			for _, text := range texts {
+				if text == "" {
+					continue // no such path
+				}
+				r := p.good()
+				r.path = p.placed(name, text)
+				r.what = fmt.Sprintf("%.60q as %s in the path", text, name)
+				p.send(r)
+			}
+		}
+	})
+}
+
+// placed is the path of the sample with something else in place of a parameter.
+func (p *prober) placed(name, value string) string {
+	segments := strings.Split(p.good().path, "/")
+	for i, segment := range strings.Split(p.op.sample.endpoint.Path(), "/") {
+		if segment == "{"+name+"}" {
+			segments[i] = value
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+func TestBadValuesInQueriesAreRefused(t *testing.T) {
+	probe(t, func(p *prober) {
+		for _, name := range append(p.op.query, p.op.form...) {
+			for _, text := range append([]string{"%", "%zz", "a=b&" + url.QueryEscape(name) + "[x]=c"}, texts...) {
+				r := p.good()
+				r.query = url.QueryEscape(name) + "=" + text
+				r.what = fmt.Sprintf("%.60q as %s in the query", text, name)
+				p.send(r)
+			}
+		}
+	})
+}
+
+func TestBadValuesInFormsAreRefused(t *testing.T) {
+	probe(t, func(p *prober) {
+		for _, name := range p.op.form {
+			for _, text := range append([]string{"%", "%zz"}, texts...) {
+				form := p.op.asForm()
+				form.Del(name)
+				r := p.good()
+				r.contentType = "application/x-www-form-urlencoded"
+				r.body = strings.NewReader(form.Encode() + "&" + url.QueryEscape(name) + "=" + text)
+				r.what = fmt.Sprintf("%.60q as %s in a form", text, name)
+				p.send(r)
+			}
+		}
+	})
+}
+
+func TestBadValuesInJSONAreRefused(t *testing.T) {
+	probe(t, func(p *prober) {
+		for _, way := range p.op.properties {
+			for _, literal := range literals {
+				name, text := at(way, literal)
+				r := p.good()
+				r.body = strings.NewReader(p.op.with(map[string]string{name: text}))
+				r.what = fmt.Sprintf("%.60s as %s in JSON", literal, strings.Join(way, "."))
+				p.send(r)
+			}
+		}
+	})
+}
+
+// TestBadValuesTogetherAreRefused draws from all requests with several bad values at once.
+func TestBadValuesTogetherAreRefused(t *testing.T) {
+	const seed, each = 1, 60
+	random := rand.New(rand.NewPCG(seed, 0))
+	pick := func(from []string) string { return from[random.IntN(len(from))] }
+	probe(t, func(p *prober) {
+		for i := range each {
+			r := p.good()
+			r.what = fmt.Sprintf("draw %d of seed %d", i, seed)
+			values := map[string]string{}
+			for _, way := range p.op.properties {
+				if random.IntN(3) == 0 {
+					name, text := at(way, pick(literals))
+					values[name] = text
+				}
+			}
+			r.body = strings.NewReader(p.op.with(values))
+			query := url.Values{}
+			for _, name := range append(p.op.query, p.op.form...) {
+				if random.IntN(3) == 0 {
+					value, _ := url.QueryUnescape(pick(texts))
+					query.Add(name, value)
+				}
+			}
+			r.query = query.Encode()
+			p.send(r)
+		}
+	})
+}
+
+// bodies that are wrong as a whole, by content type.
+func badBodies(good string) []struct{ contentType, body string } {
+	deep := strings.Repeat(`{"a":`, 100_000) + "1" + strings.Repeat("}", 100_000)
+	list := strings.Repeat("[", 100_000)
+	const boundary = "multipart/form-data; boundary=b"
+	part := func(headers, text string) string { return "--b\r\n" + headers + "\r\n\r\n" + text + "\r\n" }
+	return []struct{ contentType, body string }{
+		{"application/json", deep}, {"application/json", `{"a":` + list}, {"application/json", "[]"}, {"application/json", `"a"`},
+		{"application/json", "1"}, {"application/json", "\x00"}, {"application/json", "\xef\xbb\xbf" + good}, {"application/json", good + good},
+		{"application/json", good + "x"}, {"application/json", "{" + strings.Repeat(`"a":1,`, 100_000) + `"a":1}`},
+		{"application/json", "\xff\xfe{\x00}\x00"}, {"application/json; charset=utf-16", good}, {"application/json;;", good},
+		{"text/plain", good}, {"application/xml", "<a/>"}, {"application/octet-stream", good}, {"", "x"}, {"/", "x"}, {"a", "x"},
+		{"application/json, text/plain", good}, {strings.Repeat("a/", 5000), "x"}, {"application/merge-patch+json", "[]"},
+		{"application/x-www-form-urlencoded", good}, {"application/x-www-form-urlencoded", strings.Repeat("a=1&", 100_000)},
+		{"application/x-www-form-urlencoded", "a" + strings.Repeat("[b]", 10_000) + "=1"}, {"application/x-www-form-urlencoded", "[]=1&[a]=2&a[=3&a]=4&=5"},
+		{"application/x-www-form-urlencoded", "a[]=1&a[b]=2&a=3&a[][c]=4"},
+		{"multipart/form-data", good}, {boundary, ""}, {boundary, "garbage"}, {boundary, "--b\r\n"}, {boundary, "--b--"}, {boundary, part("", "a")},
+		{boundary, part(`Content-Disposition: form-data; name="name"`, "a")}, {boundary, part("Content-Disposition: form-data", "a") + "--b--"},
+		{boundary, part(`Content-Disposition: form-data; name="../../a"; filename="../../a"`, "a") + "--b--"},
+		{boundary, part(`Content-Disposition: form-data; name="a`+"\x00"+`"`, "\x00\xff") + "--b--"},
+		{boundary, part(strings.Repeat("X: y\r\n", 20_000)+`Content-Disposition: form-data; name="a"`, "a") + "--b--"},
+		{boundary, strings.Repeat(part(`Content-Disposition: form-data; name="a"`, "a"), 10_000) + "--b--"},
+		{"multipart/form-data; boundary=" + strings.Repeat("b", 1000), "--b--"}, {"multipart/form-data; boundary=\"\"", "--\r\n"},
+	}
+}
+
+func TestBadBodiesAreRefused(t *testing.T) {
+	probe(t, func(p *prober) {
+		good := p.op.sample.body
+		if good == "" {
+			good = `{"a":1}`
+		}
+		all := badBodies(good)
+		for i := range good {
+			all = append(all, struct{ contentType, body string }{"application/json", good[:i]}) // cut off
+		}
+		for _, b := range all {
+			r := p.good()
+			r.contentType, r.body = b.contentType, strings.NewReader(b.body)
+			r.what = fmt.Sprintf("%.60q with %d bytes: %.60q", b.contentType, len(b.body), b.body)
+			p.send(r)
+		}
+	})
+}
+
+func TestOfKeysThatRepeatOneCounts(t *testing.T) {
+	probe(t, func(p *prober) {
+		if good := p.op.sample.body; good != "" {
+			r := p.good()
+			r.body, r.what = strings.NewReader(good[:len(good)-1]+","+good[1:]), "every key twice"
+			p.same(r)
+		}
+	})
+}
+
+func TestUnknownParametersAreIgnored(t *testing.T) {
+	probe(t, func(p *prober) {
+		r := p.good()
+		r.query = "unknown=1&other[]=2&deep[er][est]=3"
+		r.what = "unknown parameters in the query"
+		p.same(r)
+		if p.op.sample.body != "" {
+			r = p.good()
+			r.body = strings.NewReader(p.op.with(map[string]string{"unknown": `{"a":[1,null]}`, "other": `"b"`}))
+			r.what = "unknown properties in the body"
+			p.same(r)
+		}
+	})
+}
+
+// same fails the test when a request is not answered as the good one is.
+func (p *prober) same(r request) {
+	want, got := p.send(p.good()), p.send(r)
+	if got.Code != want.Code || got.Code < 300 && got.Body.Len() == 0 != (want.Body.Len() == 0) {
+		p.t.Errorf("%s for %s, %s: %d %s, want %d", p.op.sample, p.who, r.what, got.Code, got.Body, want.Code)
+	}
+}
+
+// endless is a body that is long, and counts how much of it was read.
+type endless struct {
+	head  io.Reader
+	left  int
+	taken int
+}
+
+func (e *endless) Read(into []byte) (int, error) {
+	if n, err := e.head.Read(into); n > 0 || err == nil {
+		e.taken += n
+		return n, nil
+	}
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(into), e.left)
+	for i := range into[:n] {
+		into[i] = 'a'
+	}
+	e.left -= n
+	e.taken += n
+	return n, nil
+}
+
+func TestLongBodiesAreCutOff(t *testing.T) {
+	const most = 5 << 20 // a little more than what is taken
+	long := quoted(2 << 20)
+	heads := []struct{ contentType, text string }{
+		{"application/json", `{"unknown":"`}, {"application/x-www-form-urlencoded", "unknown="},
+		{"multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"unknown\"\r\n\r\n"},
+		{"multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"unknown\"; filename=\"a\"\r\n\r\n"},
+		{"text/plain", ""}, {"", ""},
+	}
+	probe(t, func(p *prober) {
+		if p.who.name != administrator {
+			return // What is long is read alike for everybody.
+		}
+		for _, h := range heads {
+			r := p.good()
+			stream := &endless{head: strings.NewReader(h.text), left: 50 << 20}
+			r.contentType, r.body, r.what = h.contentType, stream, fmt.Sprintf("50 MB of %q", h.contentType)
+			if got := p.send(r); got.Code < 400 || stream.taken > most {
+				t.Errorf("%s for %s, %s: %d bytes were read for %d %s", p.op.sample, p.who, r.what, stream.taken, got.Code, got.Body)
+			}
+		}
+		r := p.good()
+		r.body, r.what = strings.NewReader(p.op.with(map[string]string{"unknown": long})), "2 MB in what is ignored"
+		p.send(r)
+		for _, way := range p.op.properties {
+			name, text := at(way, long)
+			r := p.good()
+			r.body, r.what = strings.NewReader(p.op.with(map[string]string{name: text})), "2 MB as "+name
+			p.send(r)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package endpoint
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Limited refuses more than so many requests a minute of one caller about one project or group, where limits are enforced.
+// Refusals name what was asked for, as in "archive".
+func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
+	e.perMinute, e.limited = perMinute, what
+	return e
+}
+
+// Limit is what Limited has set; 0 for no limit.
+func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
+
+// TooManyRequests is 429 for an endpoint that is Limited. It ends after the given time.
+func TooManyRequests(what string, wait time.Duration) *Error {
+	return &Error{
+		Status: http.StatusTooManyRequests,
+		Body:   message{map[string]string{"error": fmt.Sprintf("This %s has been requested too many times. Try again later.", what)}},
+		Header: retryAfter(wait),
+	}
+}
+
+// Throttled is 429 for a caller who has called too often, whatever it was about. It ends after the given time.
+func Throttled(wait time.Duration) *Error {
+	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
+}
+
+// retryAfter is in whole seconds.
+func retryAfter(wait time.Duration) http.Header {
+	return http.Header{"Retry-After": {strconv.Itoa(int((wait + time.Second - 1) / time.Second))}}
+}
+
+// text is a body that is no JSON.
+type text string

@@ -1,0 +1,82 @@
+package ratelimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ParseProxies reads networks such as 10.0.0.0/8, and single addresses.
+func ParseProxies(texts []string) ([]netip.Prefix, error) {
+	all := make([]netip.Prefix, 0, len(texts))
+	for _, text := range texts {
+		if address, err := netip.ParseAddr(text); err == nil {
+			all = append(all, netip.PrefixFrom(address, address.BitLen()))
+			continue
+		}
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no address and no network, as in 10.0.0.0/8", text)
+		}
+		all = append(all, network.Masked())
+	}
+	return all, nil
+}
+
+// client returns the address of who has sent a request: that of the connection, or behind trusted proxies the last one in
+// X-Forwarded-For that is not theirs. What stands before it anybody can have written.
+func (l *Limiter) client(r *http.Request) netip.Addr {
+	at, _ := parseAddress(r.RemoteAddr)
+	if len(l.proxies) == 0 {
+		return at
+	}
+	forwarded := r.Header["X-Forwarded-For"]
+	for i := len(forwarded) - 1; i >= 0; i-- {
+		rest, more := forwarded[i], true
+		for more && l.trusts(at) {
+			comma := strings.LastIndexByte(rest, ',')
+			next, ok := parseAddress(strings.TrimSpace(rest[comma+1:]))
+			if !ok {
+				return at
+			}
+			at, rest, more = next, rest[:max(comma, 0)], comma >= 0
+		}
+	}
+	return at
+}
+
+func (l *Limiter) trusts(a netip.Addr) bool {
+	for _, p := range l.proxies {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseAddress reads an address, with a port or without.
+func parseAddress(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		with, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		a = with.Addr()
+	}
+	return a.Unmap().WithZone(""), true
+}
+
+// network is what counts as one client: with IPv6 everybody has addresses at will.
+func network(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	const bits = 64
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return a
+	}
+	return p.Addr()
+}

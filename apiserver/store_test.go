@@ -1,0 +1,211 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+// store stands for kube-apiserver: it takes the writes of REST callers, refuses what the definitions of the kinds refuse, and
+// shows the rest in the cache that the catalog reads, which is the real one.
+type store struct {
+	client.Client // what a writer does not use
+
+	t       *testing.T
+	world   *catalogtest.World
+	schemas *familytest.Schemas
+	// start is what there was in the beginning, and touched what was written since; by kind and name.
+	start, touched map[string]client.Object
+	secrets        map[client.ObjectKey]*corev1.Secret
+	// writes counts what was done since the store was as in the beginning.
+	writes int
+}
+
+// definitions are the kinds as kube-apiserver knows them.
+var definitions = sync.OnceValues(func() (*familytest.Schemas, error) { return familytest.LoadSchemas("../config/crd") })
+
+func newStore(t *testing.T, objects []client.Object) *store {
+	t.Helper()
+	s := &store{
+		t: t, world: catalogtest.New(t), touched: map[string]client.Object{}, secrets: map[client.ObjectKey]*corev1.Secret{},
+	}
+	var err error
+	if s.schemas, err = definitions(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if err := s.schemas.Admit(t.Context(), o, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.world.Put(objects...) // gives them what kube-apiserver would
+	s.start = s.everything()
+	return s
+}
+
+// reset brings everything back to what it was in the beginning.
+func (s *store) reset() {
+	for key, o := range s.touched {
+		s.world.Remove(o)
+		if was, ok := s.start[key]; ok {
+			s.world.Put(was.DeepCopyObject().(client.Object))
+		}
+	}
+	clear(s.touched)
+	clear(s.secrets)
+	s.writes = 0
+}
+
+// everything returns copies of all objects, by kind and name.
+func (s *store) everything() map[string]client.Object {
+	s.t.Helper()
+	all := map[string]client.Object{}
+	for _, l := range []client.ObjectList{
+		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
+		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{},
+	} {
+		err := s.world.Reader().List(s.t.Context(), l)
+		if err == nil {
+			err = meta.EachListItem(l, func(item runtime.Object) error {
+				o := item.(client.Object)
+				all[describe(o)] = o
+				return nil
+			})
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, o := range s.secrets {
+		all[describe(o)] = o
+	}
+	return all
+}
+
+// changes says what is not as it was in the beginning.
+func (s *store) changes() []string {
+	s.t.Helper()
+	var found []string
+	is := s.everything()
+	for key, o := range s.start {
+		if there, ok := is[key]; !ok || !equality.Semantic.DeepEqual(there, o) {
+			found = append(found, key)
+		}
+		delete(is, key)
+	}
+	return slices.AppendSeq(found, maps.Keys(is))
+}
+
+// describe is the kind and name of an object.
+func describe(o client.Object) string { return fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o)) }
+
+func (s *store) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	secret, ok := o.(*corev1.Secret)
+	if !ok {
+		return s.world.Reader().Get(ctx, key, o, opts...)
+	}
+	there, ok := s.secrets[key]
+	if !ok {
+		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+	}
+	there.DeepCopyInto(secret)
+	return nil
+}
+
+func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
+	err := s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
+	if err == nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return s.keep(ctx, o, nil)
+}
+
+// Patch takes the object as what the patch makes of it, which it is for a single writer.
+func (s *store) Patch(ctx context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	was := o.DeepCopyObject().(client.Object)
+	if err := s.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
+		return err
+	}
+	return s.keep(ctx, o, was)
+}
+
+func (s *store) keep(ctx context.Context, is, was client.Object) error {
+	if err := s.schemas.Admit(ctx, is, was); err != nil {
+		return err
+	}
+	s.writes++
+	is.SetResourceVersion(strconv.Itoa(s.writes))
+	if secret, ok := is.(*corev1.Secret); ok {
+		s.secrets[client.ObjectKeyFromObject(is)] = secret.DeepCopy()
+		return nil
+	}
+	kept := is.DeepCopyObject().(client.Object)
+	s.touched[describe(kept)] = kept
+	s.world.Put(kept)
+	is.SetUID(kept.GetUID())
+	is.SetCreationTimestamp(kept.GetCreationTimestamp())
+	return nil
+}
+
+func (s *store) Delete(ctx context.Context, o client.Object, _ ...client.DeleteOption) error {
+	if err := s.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	s.writes++
+	if _, ok := o.(*corev1.Secret); ok {
+		delete(s.secrets, client.ObjectKeyFromObject(o))
+		return nil
+	}
+	s.touched[describe(o)] = o
+	s.world.Remove(o)
+	return nil
+}
+
+func (s *store) Status() client.SubResourceWriter { return statuses{store: s} }
+
+// statuses writes statuses.
+type statuses struct {
+	client.SubResourceWriter // what a writer does not use
+
+	store *store
+}
+
+func (s statuses) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.store.Patch(ctx, o, p)
+}
+
+// counter hands out ids above all that are declared.
+type counter struct{ last int64 }
+
+func (c *counter) Allocate(ctx context.Context, _ frame.Identified) (int64, error) {
+	return c.Next(ctx, "")
+}
+
+func (c *counter) Holder(context.Context, frame.Identified, int64) (client.Object, error) {
+	return nil, nil
+}
+
+func (c *counter) Next(context.Context, string) (int64, error) {
+	c.last++
+	return c.last, nil
+}

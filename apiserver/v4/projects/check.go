@@ -1,0 +1,44 @@
+package projects
+
+import (
+	"regexp"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// The bounds of what is declared.
+const (
+	maxDescription   = 2000
+	maxDefaultBranch = 244
+	maxImportURL     = 2048
+)
+
+var (
+	importURLs = regexp.MustCompile(`^(https?|file)://[^\x00-\x20\x7f]+$`)
+	// A password would be seen by everybody who may read the project.
+	credentials = regexp.MustCompile(`^[a-z]+://[^/?#]*@`)
+)
+
+// check says what is wrong with a project that is to be declared; was is what it was before, empty for a new one.
+func check(is, was v1alpha1.ProjectSpec) error {
+	var a namespace.Attributes
+	a.Path(is.Path)
+	if is.Name != was.Name {
+		a.Name(is.Name)
+	}
+	a.Text("description", is.Description, maxDescription)
+	if b := is.DefaultBranch; b != was.DefaultBranch && a.Text("default_branch", b, maxDefaultBranch) && git.CheckRefName("refs/heads/"+b) != nil {
+		a.Refuse("default_branch", "is not a valid branch name")
+	}
+	if u := is.ImportURL; u != was.ImportURL && a.Text("import_url", u, maxImportURL) {
+		switch {
+		case !importURLs.MatchString(u):
+			a.Refuse("import_url", "must be a valid URL of the scheme http, https or file")
+		case credentials.MatchString(u):
+			a.Refuse("import_url", "cannot hold credentials")
+		}
+	}
+	return a.Err()
+}

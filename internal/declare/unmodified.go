@@ -1,0 +1,74 @@
+package declare
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// DeleteUnmodified is Delete for an object whose spec nobody has changed after a time, to the second; ErrChanged otherwise. The
+// zero time is no condition.
+func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since time.Time) error {
+	if since.IsZero() {
+		return w.Delete(ctx, obj)
+	}
+	uid := obj.GetUID()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		version, err := w.unmodified(ctx, obj, since)
+		if err != nil {
+			return err
+		}
+		return w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	})
+	if err != nil {
+		return explain(err)
+	}
+	return client.IgnoreNotFound(w.seen(ctx, obj))
+}
+
+// Unmodified returns ErrChanged when somebody has changed the spec of an object after a time. The zero time is no condition.
+func (w *Writer) Unmodified(ctx context.Context, obj client.Object, since time.Time) error {
+	if since.IsZero() {
+		return nil
+	}
+	_, err := w.unmodified(ctx, obj, since)
+	return explain(err)
+}
+
+// unmodified returns the resource version that has not changed since.
+func (w *Writer) unmodified(ctx context.Context, obj client.Object, since time.Time) (version string, err error) {
+	// The cache does not keep who changed what, and when.
+	current := obj.DeepCopyObject().(client.Object)
+	if err := w.live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
+		return "", err
+	}
+	switch {
+	case current.GetUID() != obj.GetUID():
+		return "", ErrGone
+	case changed(current).After(since):
+		return "", ErrChanged
+	default:
+		return current.GetResourceVersion(), nil
+	}
+}
+
+// changed is when somebody last changed the spec of an object: the API server notes it by field manager. Of an object without
+// such notes it is known when it was made.
+func changed(obj client.Object) time.Time {
+	last := obj.GetCreationTimestamp().Time
+	for _, m := range obj.GetManagedFields() {
+		if m.Time != nil && specifies(m) && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	return last
+}
+
+// specifies reports whether a field manager says something in the spec.
+func specifies(m metav1.ManagedFieldsEntry) bool {
+	return m.Subresource == "" && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:spec"`)
+}

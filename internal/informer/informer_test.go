@@ -1,0 +1,61 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
+	g := NewWithT(t)
+	const there = 1234
+	var pagesRead, all atomic.Int64
+	events := watch.NewFake()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" || o.Limit == 0 {
+				all.Add(1)
+			}
+			pagesRead.Add(1)
+			from := 0
+			if o.Continue != "" {
+				from, _ = strconv.Atoi(o.Continue)
+			}
+			list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+			for n := from; n < there && len(list.Items) < int(o.Limit); n++ {
+				list.Items = append(list.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprint(n), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+				}})
+			}
+			if end := from + len(list.Items); end < there {
+				list.Continue = strconv.Itoa(end)
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			g.Expect(o.SendInitialEvents).To(BeNil())
+			g.Expect(o.ResourceVersion).To(Equal("7"))
+			return events, nil
+		},
+	}
+	informer := New(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
+	go informer.RunWithContext(t.Context())
+	g.Expect(cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)).To(BeTrue())
+	g.Expect(pagesRead.Load()).To(BeNumerically(">", 1))
+	g.Expect(all.Load()).To(BeZero())
+	g.Expect(informer.GetStore().ListKeys()).To(HaveLen(there))
+	for _, o := range informer.GetStore().List() {
+		g.Expect(o.(*corev1.ConfigMap).ManagedFields).To(BeEmpty())
+	}
+	events.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new", ResourceVersion: "8"}})
+	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there + 1))
+}

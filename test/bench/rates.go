@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clientrest "k8s.io/client-go/rest"
+
+	"github.com/forgeplane/forgeplane/test/bench/reference"
+	"github.com/forgeplane/forgeplane/test/bench/traffic"
+)
+
+const (
+	restConnections = 16
+	rateRounds      = 7
+	// rateTime is how long one sample takes, and warmTime how long what comes before the first one.
+	rateTime = 2 * time.Second
+	warmTime = time.Second
+)
+
+// question is a request whose answers are counted.
+type question struct {
+	row, path string
+	// slow is the row of the time that one request of a hundred takes longer than, where there is one.
+	slow string
+	door string
+}
+
+func (r *rest) questions() []question {
+	project := fmt.Sprintf("/projects/%d", r.project)
+	paths := []question{
+		{row: rowRESTRule, path: project + "/protected_branches/release%2F07%2F%2A", slow: rowRESTRuleSlow},
+		{row: rowRESTProject, path: project},
+		{row: rowRESTUser, path: "/user"},
+		{row: rowRESTRules, path: project + "/protected_branches?per_page=20"},
+		{row: rowRESTProjects, path: "/projects?per_page=20"},
+	}
+	all := paths
+	for _, q := range paths {
+		all = append(all, question{row: throughKubernetes(q.row), path: q.path, door: kubernetesDoor})
+	}
+	return all
+}
+
+// kubernetesDoor is the path of the REST API in kube-apiserver, referenceDoor that of what it is compared with.
+const (
+	kubernetesDoor = "/apis/rest.forgeplane.dev/v4"
+	referenceGroup = "reference.example.com"
+	referenceDoor  = "/apis/" + referenceGroup + "/v1"
+)
+
+func (r *rest) measureRates(ctx context.Context) error {
+	for _, q := range r.questions() {
+		if !r.bench.wants(q.row, q.slow) {
+			continue
+		}
+		measure := r.measureRate
+		if q.door != "" {
+			measure = r.measureAggregated
+		}
+		if err := measure(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", q.row, err)
+		}
+	}
+	return nil
+}
+
+// measureRate compares the answers of Forgeplane's own listener with those of a bare handler.
+func (r *rest) measureRate(ctx context.Context, q question) (err error) {
+	request, err := r.request(ctx, r.URL()+"/api/v4"+q.path)
+	if err != nil {
+		return err
+	}
+	file, err := r.answer(http.DefaultClient, request, q)
+	if err != nil {
+		return err
+	}
+	bare, err := reference.StartBytes(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Stop()) }()
+	same, err := r.request(ctx, "http://"+bare.Address+"/api/v4"+q.path)
+	if err != nil {
+		return err
+	}
+	return r.compare(ctx, q, traffic.Plain(request), traffic.Plain(same))
+}
+
+// measureAggregated compares answers that come through kube-apiserver with those of a bare handler behind it.
+func (r *rest) measureAggregated(ctx context.Context, q question) (err error) {
+	if err := r.AwaitAvailable(ctx, "v4.rest.forgeplane.dev"); err != nil {
+		return err
+	}
+	config, err := r.Identity(identity)
+	if err != nil {
+		return err
+	}
+	c, err := clientrest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+kubernetesDoor+q.path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	file, err := r.answer(c, request, q)
+	if err != nil {
+		return err
+	}
+	bare, err := reference.StartBytesTLS(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Stop()) }()
+	withdraw, err := r.aggregate(ctx, bare.Address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw()) }()
+	same, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+referenceDoor+"/bytes", http.NoBody)
+	if err != nil {
+		return err
+	}
+	return r.compare(ctx, q, traffic.Through(c, request), traffic.Through(c, same))
+}
+
+func (r *rest) request(ctx context.Context, url string) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err == nil {
+		request.Header.Set("PRIVATE-TOKEN", r.token)
+	}
+	return request, err
+}
+
+// answer returns a file with the answer to a request.
+func (r *rest) answer(c *http.Client, request *http.Request, q question) (file string, err error) {
+	answer, err := c.Do(request)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return "", err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s was answered with %s: %s", q.path, answer.Status, text)
+	}
+	r.bench.describe(q.row, fmt.Sprintf("%d bytes", len(text)))
+	file = filepath.Join(r.bench.directory, "answer.json")
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// compare counts answers in turn, after some that do not count.
+func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial) error {
+	var slow []float64
+	rate := func(dial traffic.Dial, lasts time.Duration, slow *[]float64) func(int) (float64, error) {
+		return func(int) (float64, error) {
+			result, err := traffic.Run(ctx, dial, restConnections, lasts)
+			if err == nil && slow != nil {
+				*slow = append(*slow, milliseconds(result.Quantile(0.99)))
+			}
+			return result.Rate, err
+		}
+	}
+	if _, _, err := alternate(exactly(1), rate(ours, warmTime, nil), rate(same, warmTime, nil)); err != nil {
+		return err
+	}
+	var slowReference []float64
+	o, s, err := alternate(exactly(rateRounds), rate(ours, rateTime, &slow), rate(same, rateTime, &slowReference))
+	if err != nil {
+		return err
+	}
+	r.bench.record(q.row, o, s)
+	r.bench.record(q.slow, slow, slowReference)
+	return nil
+}
+
+// aggregate has kube-apiserver lead to a server, until withdraw is called.
+func (r *rest) aggregate(ctx context.Context, address string) (withdraw func() error, err error) {
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "reference"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+	}
+	api := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1." + referenceGroup},
+		"spec": map[string]any{
+			"group": referenceGroup, "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": "default", "name": "reference", "port": port},
+		},
+	}}
+	withdraw = func() error { return errors.Join(r.Client().Delete(ctx, api), r.Client().Delete(ctx, service)) }
+	if err := errors.Join(r.Client().Create(ctx, service), r.Client().Create(ctx, api)); err != nil {
+		return nil, errors.Join(err, withdraw())
+	}
+	if err := r.AwaitAvailable(ctx, api.GetName()); err != nil {
+		return nil, errors.Join(err, withdraw())
+	}
+	return withdraw, nil
+}

@@ -1,0 +1,77 @@
+package reference
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"k8s.io/client-go/util/cert"
+)
+
+// Bytes is a server that does nothing but write the same bytes, by a bare handler of net/http.
+type Bytes struct {
+	*Process
+	// Address is where it listens, as host:port.
+	Address string
+}
+
+// StartBytes serves the content of a file as JSON at every path.
+func StartBytes(ctx context.Context, file string) (*Bytes, error) {
+	p, address, err := start(ctx, "bytes", file)
+	return &Bytes{p, address}, err
+}
+
+// StartBytesTLS does so with TLS and a certificate that nobody knows.
+func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
+	p, address, err := start(ctx, "bytes-tls", file)
+	return &Bytes{p, address}, err
+}
+
+func serveBytes(ctx context.Context, file string) error { return serveFile(ctx, file, nil) }
+
+func serveBytesTLS(ctx context.Context, file string) error {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return err
+	}
+	return serveFile(ctx, file, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+}
+
+func serveFile(ctx context.Context, file string, secure *tls.Config) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	server := http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(text)
+		}),
+		ReadHeaderTimeout: 10 * time.Second, TLSConfig: secure,
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := announce(listener.Addr().String()); err != nil {
+		return err
+	}
+	if secure != nil {
+		err = server.ServeTLS(listener, "", "")
+	} else {
+		err = server.Serve(listener)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

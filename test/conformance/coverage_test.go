@@ -1,0 +1,84 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// coverage knows which endpoints there are, and which have succeeded.
+type coverage struct {
+	endpoints *http.ServeMux
+	lock      sync.Mutex
+	left      map[string]bool
+}
+
+// newCoverage reads the endpoints from the document of the API.
+func newCoverage(document []byte) *coverage {
+	GinkgoHelper()
+	var described struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	Expect(json.Unmarshal(document, &described)).To(Succeed())
+	c := &coverage{endpoints: http.NewServeMux(), left: map[string]bool{}}
+	for path, methods := range described.Paths {
+		for method := range methods {
+			pattern := strings.ToUpper(method) + " " + path
+			c.endpoints.Handle(pattern, http.NotFoundHandler())
+			c.left[pattern] = true
+		}
+	}
+	Expect(c.left).NotTo(BeEmpty())
+	return c
+}
+
+// add notes that an endpoint has succeeded.
+func (c *coverage) add(method, escaped string) {
+	path, err := url.Parse(escaped)
+	if err != nil {
+		return
+	}
+	_, pattern := c.endpoints.Handler(&http.Request{Method: method, URL: path})
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.left, pattern)
+}
+
+// missing are the endpoints that have not succeeded.
+func (c *coverage) missing() []string {
+	all := make([]string, 0, len(c.left))
+	for pattern := range c.left {
+		all = append(all, pattern)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// exceptions are the endpoints that need not succeed at a door, with the reason.
+var exceptions = map[*door]map[string]string{
+	identities: {
+		"GET /personal_access_tokens/self":         "a Kubernetes identity is no token",
+		"DELETE /personal_access_tokens/self":      "a Kubernetes identity is no token",
+		"POST /personal_access_tokens/self/rotate": "a Kubernetes identity is no token",
+	},
+}
+
+// The last thing that the suite looks at, unless only some of the specs have run.
+var _ = ReportAfterSuite("every endpoint has succeeded at each door", func(r Report) {
+	if !r.SuiteSucceeded || r.PreRunStats.SpecsThatWillRun < r.PreRunStats.TotalSpecs {
+		return
+	}
+	for _, d := range []*door{own, kubernetes, identities} {
+		missing := slices.DeleteFunc(d.coverage.missing(), func(pattern string) bool {
+			_, excepted := exceptions[d][pattern]
+			return excepted
+		})
+		Expect(missing).To(BeEmpty(), d.name)
+	}
+})

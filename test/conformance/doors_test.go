@@ -1,0 +1,180 @@
+package conformance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"k8s.io/client-go/rest"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
+)
+
+// door is a way to the REST API.
+type door struct {
+	name string
+	// url is what clients are given as the base URL.
+	url string
+	// through is the transport of a person.
+	through func(p *person) http.RoundTripper
+	// tokens tells that people show their tokens; otherwise they are known by their Kubernetes identity alone.
+	tokens bool
+
+	contract *endpointtest.Contract
+	coverage *coverage
+}
+
+var (
+	own        = &door{name: "at Forgeplane's own address", tokens: true}
+	kubernetes = &door{name: "through kube-apiserver", tokens: true}
+	identities = &door{name: "through kube-apiserver, by Kubernetes identities"}
+)
+
+// throughEachDoor declares specs for each of the doors.
+func throughEachDoor(text string, specs func(d *door)) bool {
+	return throughDoors(text, specs, own, kubernetes, identities)
+}
+
+// withTokens declares specs for the doors at which people show tokens.
+func withTokens(text string, specs func(d *door)) bool {
+	return throughDoors(text, specs, own, kubernetes)
+}
+
+func throughDoors(text string, specs func(d *door), doors ...*door) bool {
+	return Describe(text, func() {
+		for _, d := range doors {
+			Describe(d.name, func() { specs(d) })
+		}
+	})
+}
+
+// openDoors says where the doors are, and reads the document of the API at each.
+func openDoors(url string) {
+	GinkgoHelper()
+	// A token says who calls, whichever identity kube-apiserver has admitted.
+	anybody := through(nobody)
+	own.url, own.through = url, func(*person) http.RoundTripper { return http.DefaultTransport }
+	kubernetes.url = controlPlane.URL() + "/apis/rest.forgeplane.dev/v4"
+	kubernetes.through = func(*person) http.RoundTripper { return anybody }
+	identities.url, identities.through = kubernetes.url, through
+	for _, d := range []*door{own, kubernetes, identities} {
+		document := d.get("openapi.json")
+		Expect(document.StatusCode).To(Equal(http.StatusOK), answered(document))
+		text := document.Body.(*kept).text
+		var err error
+		d.contract, err = endpointtest.Load([]byte(text))
+		Expect(err).NotTo(HaveOccurred())
+		d.coverage = newCoverage([]byte(text))
+		d.coverage.add(http.MethodGet, "/openapi.json")
+	}
+}
+
+// through is the transport of a person's Kubernetes identity.
+func through(p *person) http.RoundTripper {
+	transport, err := rest.TransportFor(p.identity)
+	Expect(err).NotTo(HaveOccurred())
+	return transport
+}
+
+// as returns a client of a person. It repeats nothing: what fails, fails.
+func (d *door) as(p *person) *gitlab.Client {
+	GinkgoHelper()
+	token := p.token
+	if !d.tokens {
+		token = ""
+	}
+	return d.client(p, token)
+}
+
+// with returns a client who shows a token.
+func (d *door) with(token string) *gitlab.Client {
+	GinkgoHelper()
+	return d.client(nobody, token)
+}
+
+func (d *door) client(p *person, token string) *gitlab.Client {
+	GinkgoHelper()
+	c, err := gitlab.NewClient(token, gitlab.WithBaseURL(d.url), gitlab.WithoutRetries(),
+		gitlab.WithHTTPClient(&http.Client{Transport: recorder{door: d, next: d.through(p)}}))
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// get reads a path as nobody does.
+func (d *door) get(path string, options ...gitlab.RequestOptionFunc) *gitlab.Response {
+	GinkgoHelper()
+	return send(d.as(nobody), "GET "+path, "", options...)
+}
+
+// send sends a request as a client does, such as "GET projects/17?simple=true"; the body is JSON, or none where it is empty.
+func send(c *gitlab.Client, request, body string, options ...gitlab.RequestOptionFunc) *gitlab.Response {
+	GinkgoHelper()
+	method, path, _ := strings.Cut(request, " ")
+	path, query, _ := strings.Cut(path, "?")
+	r, err := c.NewRequest(method, path, nil, options)
+	Expect(err).NotTo(HaveOccurred())
+	r.URL.RawQuery = query
+	if body != "" {
+		Expect(r.SetBody([]byte(body))).To(Succeed())
+	}
+	answer, err := c.Do(r, nil)
+	var refused *gitlab.ErrorResponse
+	if !errors.As(err, &refused) && !errors.Is(err, gitlab.ErrNotFound) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return answer
+}
+
+// answered is what was on the wire: the status and the body.
+func answered(r *gitlab.Response) string {
+	GinkgoHelper()
+	Expect(r).NotTo(BeNil())
+	return strings.TrimSpace(fmt.Sprintf("%d %s", r.StatusCode, r.Body.(*kept).text))
+}
+
+// kept is the body of an answer, which is there when the client has read it, too.
+type kept struct {
+	*bytes.Reader
+	text string
+}
+
+func (*kept) Close() error { return nil }
+
+// recorder keeps what is answered at a door, holds it against the document of the API, and notes which endpoints have
+// succeeded.
+type recorder struct {
+	door *door
+	next http.RoundTripper
+}
+
+// prefix is what the client puts before the path of an endpoint, after the base URL.
+const prefix = "/api/v4"
+
+func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(q)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return nil, err
+	}
+	answer.Body = &kept{Reader: bytes.NewReader(text), text: string(text)}
+	_, path, _ := strings.Cut(q.URL.EscapedPath(), prefix)
+	if r.door.contract == nil {
+		return answer, nil
+	}
+	if err := r.door.contract.Check(q.Method, path, answer.StatusCode, answer.Header, text); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", q.Method, path, err)
+	}
+	if answer.StatusCode < http.StatusMultipleChoices {
+		r.door.coverage.add(q.Method, path)
+	}
+	return answer, nil
+}

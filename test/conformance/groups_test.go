@@ -1,0 +1,131 @@
+package conformance
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+)
+
+// newGroup makes a group for a person, below another one unless that is nil.
+func (d *door) newGroup(p *person, parent *gitlab.Group, visibility gitlab.VisibilityValue) *gitlab.Group {
+	GinkgoHelper()
+	o := &gitlab.CreateGroupOptions{Path: gitlab.Ptr(fresh("group")), Visibility: &visibility}
+	o.Name = gitlab.Ptr("Ünïted " + *o.Path)
+	if parent != nil {
+		o.ParentID = &parent.ID
+	}
+	g, _, err := d.as(p).Groups.CreateGroup(o)
+	Expect(err).NotTo(HaveOccurred())
+	return g
+}
+
+var _ = throughEachDoor("Groups", func(d *door) {
+	It("are made, read by id and by full path, changed and removed", func() {
+		c := d.as(outsider)
+		above := d.newGroup(outsider, nil, gitlab.PublicVisibility)
+		Expect(above.ID).NotTo(BeZero())
+		Expect(above.FullPath).To(Equal(above.Path))
+		Expect(above.Name).To(Equal("Ünïted " + above.Path))
+		Expect(above.FullName).To(Equal(above.Name))
+		Expect(above.Visibility).To(Equal(gitlab.PublicVisibility))
+		Expect(above.WebURL).To(Equal(own.url + "/groups/" + above.Path))
+		Expect(above.CreatedAt.IsZero()).To(BeFalse())
+
+		below := d.newGroup(outsider, above, gitlab.PrivateVisibility)
+		Expect(below.ParentID).To(Equal(above.ID))
+		Expect(below.FullPath).To(Equal(above.Path + "/" + below.Path))
+		Expect(below.FullName).To(Equal(above.Name + " / " + below.Name))
+		for _, id := range []any{below.ID, below.FullPath} {
+			got, _, err := c.Groups.GetGroup(id, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(got).To(Equal(below))
+		}
+
+		changed, _, err := c.Groups.UpdateGroup(below.FullPath, &gitlab.UpdateGroupOptions{
+			Name: gitlab.Ptr("100 % & more"), Path: gitlab.Ptr("re.named_-x"), Description: gitlab.Ptr("Größe ≥ 1"),
+			Visibility: gitlab.Ptr(gitlab.PublicVisibility),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(changed.ID).To(Equal(below.ID))
+		Expect(changed.Name).To(Equal("100 % & more"))
+		Expect(changed.Description).To(Equal("Größe ≥ 1"))
+		Expect(changed.FullPath).To(Equal(above.Path + "/re.named_-x"))
+		Expect(changed.Visibility).To(Equal(gitlab.PublicVisibility))
+		got, _, err := c.Groups.GetGroup(changed.FullPath, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got).To(Equal(changed))
+
+		r, err := c.Groups.DeleteGroup(above.FullPath, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answered(r)).To(Equal(`202 {"message":"202 Accepted"}`))
+		for _, id := range []any{above.ID, above.FullPath, changed.ID, changed.FullPath} {
+			_, r, err = c.Groups.GetGroup(id, nil)
+			Expect(err).To(MatchError(gitlab.ErrNotFound))
+			Expect(answered(r)).To(Equal(`404 {"message":"404 Group Not Found"}`))
+		}
+	})
+
+	It("are listed by what the caller has to do with them", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
+		paths := func(p *person, o *gitlab.ListGroupsOptions) (all []string) {
+			GinkgoHelper()
+			o.PerPage = 100
+			list, _, err := d.as(p).Groups.ListGroups(o)
+			Expect(err).NotTo(HaveOccurred())
+			for _, g := range list {
+				all = append(all, g.FullPath)
+			}
+			return all
+		}
+		Expect(paths(guest, &gitlab.ListGroupsOptions{Search: &team.group.Path})).To(Equal([]string{team.group.FullPath}))
+		Expect(paths(outsider, &gitlab.ListGroupsOptions{Search: &team.group.Path})).To(BeEmpty())
+		Expect(paths(nobody, &gitlab.ListGroupsOptions{Search: &team.group.Path})).To(BeEmpty())
+		Expect(paths(owner, &gitlab.ListGroupsOptions{Owned: gitlab.Ptr(true)})).To(ContainElements(team.group.FullPath, below.FullPath))
+		Expect(paths(guest, &gitlab.ListGroupsOptions{Owned: gitlab.Ptr(true)})).NotTo(ContainElement(team.group.FullPath))
+		Expect(paths(developer, &gitlab.ListGroupsOptions{MinAccessLevel: gitlab.Ptr(gitlab.DeveloperPermissions)})).To(ContainElement(below.FullPath))
+		Expect(paths(developer, &gitlab.ListGroupsOptions{MinAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions)})).NotTo(ContainElement(below.FullPath))
+		Expect(paths(owner, &gitlab.ListGroupsOptions{TopLevelOnly: gitlab.Ptr(true)})).NotTo(ContainElement(below.FullPath))
+		ascending := paths(owner, &gitlab.ListGroupsOptions{OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("desc"), Owned: gitlab.Ptr(true)})
+		Expect(ascending[0]).To(Equal(below.FullPath))
+		Expect(ascending[1]).To(Equal(team.group.FullPath))
+
+		for _, id := range []any{team.group.ID, team.group.FullPath} {
+			subgroups, _, err := d.as(guest).Groups.ListSubGroups(id, &gitlab.ListSubGroupsOptions{Search: gitlab.Ptr("ÜNÏTED")})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(subgroups).To(HaveLen(1))
+			Expect(subgroups[0].FullPath).To(Equal(below.FullPath))
+		}
+	})
+
+	It("are namespaces of projects, beside those of the users themselves", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		c := d.as(developer)
+		for _, id := range []any{int(team.group.ID), team.group.FullPath} {
+			n, _, err := c.Namespaces.GetNamespace(id)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(n.ID).To(Equal(team.group.ID))
+			Expect(n.Kind).To(Equal("group"))
+			Expect(n.FullPath).To(Equal(team.group.FullPath))
+		}
+		_, r, err := d.as(outsider).Namespaces.GetNamespace(team.group.FullPath)
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+		Expect(answered(r)).To(Equal(`404 {"message":"404 Namespace Not Found"}`))
+		found, _, err := c.Namespaces.SearchNamespace(team.group.Path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(1))
+
+		d.newPersonalProject(developer)
+		personal, _, err := c.Namespaces.GetNamespace("developer")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(personal.Kind).To(Equal("user"))
+		Expect(personal.FullPath).To(Equal("developer"))
+		Expect(personal.WebURL).To(Equal(own.url + "/developer"))
+		all, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.Namespace, *gitlab.Response, error) {
+			return c.Namespaces.ListNamespaces(nil, page)
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(ContainElement(HaveField("FullPath", "developer")))
+		Expect(all).To(ContainElement(HaveField("FullPath", team.group.FullPath)))
+	})
+})

@@ -1,0 +1,69 @@
+package conformance
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+)
+
+var _ = throughEachDoor("The instance", func(d *door) {
+	It("tells its version and who calls", func() {
+		c := d.as(developer)
+		version, _, err := c.Version.GetVersion()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(version.Version).To(Equal("16.5.0-ee"))
+		Expect(version.Revision).NotTo(BeEmpty())
+
+		metadata, _, err := c.Metadata.GetMetadata()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(metadata.Version).To(Equal(version.Version))
+		Expect(metadata.Revision).To(Equal(version.Revision))
+		Expect(metadata.Enterprise).To(BeTrue())
+		Expect(metadata.KAS.Enabled).To(BeFalse())
+
+		me, _, err := c.Users.CurrentUser()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(me.ID).To(Equal(developer.id))
+		Expect(me.Username).To(Equal("developer"))
+		Expect(me.Name).To(Equal("Called developer"))
+		Expect(me.Email).To(Equal("developer@example.com"))
+		Expect(me.State).To(Equal("active"))
+		Expect(me.WebURL).To(Equal(own.url + "/developer"))
+		Expect(me.IsAdmin).To(BeFalse())
+		Expect(me.CanCreateProject).To(BeTrue())
+		Expect(me.CreatedAt.IsZero()).To(BeFalse())
+	})
+
+	It("answers with the headers that clients and browsers look at", func() {
+		_, r, err := d.as(root).Users.CurrentUser()
+		Expect(err).NotTo(HaveOccurred())
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "X-Frame-Options": "SAMEORIGIN", "X-Content-Type-Options": "nosniff",
+		} {
+			Expect(r.Header.Values(name)).To(Equal([]string{value}), name)
+		}
+		// kube-apiserver adds values of its own to these.
+		Expect(r.Header.Values("Cache-Control")).To(ContainElement("max-age=0, private, must-revalidate"))
+		Expect(r.Header.Values("Vary")).To(ContainElement(ContainSubstring("Origin")))
+		Expect(r.Header.Get("X-Request-Id")).NotTo(BeEmpty())
+		Expect(r.Header.Get("X-Gitlab-Meta")).To(MatchJSON(`{"correlation_id":"` + r.Header.Get("X-Request-Id") + `","version":"1"}`))
+		Expect(r.Header.Get("ETag")).To(HavePrefix(`W/"`))
+		again := send(d.as(root), "GET user", "", gitlab.WithHeader("If-None-Match", r.Header.Get("ETag")))
+		Expect(answered(again)).To(Equal("304"))
+	})
+})
+
+var _ = Describe("Whom RBAC does not admit", func() {
+	It("is told so by kube-apiserver, in the words of Kubernetes", func() {
+		stranger := &person{name: "stranger"}
+		stranger.identify("strangers")
+		request, err := http.NewRequest(http.MethodGet, kubernetes.url+"/projects", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		answer, err := through(stranger).RoundTrip(request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Body.Close()).To(Succeed())
+		Expect(answer).To(HaveHTTPStatus(http.StatusForbidden))
+	})
+})

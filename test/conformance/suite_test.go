@@ -1,0 +1,106 @@
+// Package conformance drives every endpoint of the REST API with the Go client that others use, as it is, through both doors.
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+func TestConformance(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Conformance of the REST API")
+}
+
+const (
+	// soon is for what follows from a change without further ado.
+	soon    = 60 * time.Second
+	polling = 20 * time.Millisecond
+)
+
+// What all specs share: one control plane with one Forgeplane, and the administrator of the cluster.
+var (
+	controlPlane *controlplane.ControlPlane
+	admin        terminal.Terminal
+	api          client.Client
+)
+
+var _ = BeforeSuite(func() {
+	checkout := installation.NewCheckout()
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	admin = checkout.Terminal()
+	admin = admin.With("KUBECONFIG="+filepath.Join(admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+admin.Getenv("PATH"))
+	controlPlane, err = controlplane.Start(context.Background(), controlplane.Options{
+		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: install,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(controlPlane.Stop()).To(Succeed()) })
+
+	url := startForgeplane(filepath.Dir(checkout.Program("forgeplane")))
+	introducePeople()
+	for _, condition := range []string{"create", "condition=Available"} {
+		admin.Kubectl("wait", "--for="+condition, "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
+	}
+	openDoors(url)
+})
+
+// install puts config/default into the cluster.
+func install(_ context.Context, administrator *rest.Config) error {
+	Expect(controlplane.WriteKubeconfig(admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
+	admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
+	admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	var err error
+	api, err = client.New(administrator, client.Options{Scheme: scheme})
+	return err
+}
+
+// startForgeplane starts Forgeplane as make run does, with a shard, and returns its own address when it is ready.
+func startForgeplane(programs string) (url string) {
+	GinkgoHelper()
+	ports := installation.FreePorts()
+	root := GinkgoT().TempDir()
+	options := forgeplane.Options{
+		Programs: programs, Data: filepath.Join(root, "data"), Logs: filepath.Join(root, "logs"),
+		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: controlPlane,
+	}
+	shard := filepath.Join(root, "shard")
+	for _, directory := range []string{options.Data, shard} {
+		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+	}
+	storage := &v1alpha1.RepositoryStorage{Spec: v1alpha1.RepositoryStorageSpec{Path: shard}}
+	storage.Name = "default"
+	Expect(api.Create(context.Background(), storage)).To(Succeed())
+	program, err := options.Program()
+	Expect(err).NotTo(HaveOccurred())
+	p, err := process.Start(program)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
+	ctx, cancel := context.WithTimeoutCause(context.Background(), soon, errors.New("Forgeplane did not become ready"))
+	defer cancel()
+	Expect(options.WaitReady(ctx)).To(Succeed(), func() string { return p.Tail() })
+	return fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
+}

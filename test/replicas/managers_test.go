@@ -1,0 +1,44 @@
+package replicas
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// takeover is how long nobody may lead when the manager that did is killed: its lease has to run out, after 15 s.
+const takeover = 30 * time.Second
+
+var _ = Describe("Two managers", Ordered, func() {
+	BeforeAll(func() {
+		start(manager, one)
+		apply("led")()
+		start(standby)
+	})
+	AfterAll(func() { standby.stop() })
+
+	It("relieve each other when the one that leads is killed, and the servers go on meanwhile", func() {
+		manager.kill()
+		killed := time.Now()
+		clone := admin.As("dana", token("dana")).Clone(one.address() + "/yard/app.git")
+		clone.Commit("unled.txt", "Nobody leads.\n")
+		clone.MustPush("unled")
+		first := one.by("root")
+		Expect(first.Call("POST "+rules, `{"name":"unled"}`)).To(HaveField("Status", 201))
+		clone.Commit("unled.txt", "Nobody leads yet.\n")
+		Expect(clone.RefusedPush("unled")).To(ContainSubstring(`Branch "unled" is protected`))
+		apply("relieved")()
+		report("the other leads after", time.Since(killed))
+		Expect(time.Since(killed)).To(BeNumerically("<", takeover))
+	})
+
+	It("relieve each other at once when the one that leads is stopped", func() {
+		start(manager)
+		standby.stop()
+		stopped := time.Now()
+		apply("back")()
+		report("the other leads after", time.Since(stopped))
+		Expect(time.Since(stopped)).To(BeNumerically("<", takeover/3))
+	})
+})

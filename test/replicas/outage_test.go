@@ -1,0 +1,194 @@
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+)
+
+const (
+	// withdrawal is within what time a manager takes away the registration of servers that were killed.
+	withdrawal = time.Minute
+	// deletion is how long a namespace may take to go, whatever becomes of the servers.
+	deletion = 2 * time.Minute
+)
+
+var _ = Describe("The servers behind kube-apiserver", Ordered, func() {
+	BeforeAll(func() {
+		start(manager, one, two)
+		expectRegistered()
+	})
+
+	It("go on answering when one of them is killed", func() {
+		before := holder()
+		killed := time.Now()
+		one.kill()
+		Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		report("the other answers after", time.Since(killed))
+		gone := deleteNamespace("after-one")
+		expectQuietKubectl()
+		ready := apply("after-one-of-two")
+		Eventually(gone).WithTimeout(time.Until(killed.Add(deletion))).WithPolling(polling).Should(BeEmpty())
+		report("a namespace is gone after", time.Since(killed))
+		Consistently(answers).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+		ready()
+		Expect(holder()).To(Equal(before), "nobody has registered it anew")
+	})
+
+	It("are taken out by the manager when all of them are killed", func() {
+		two.kill()
+		killed := time.Now()
+		Eventually(available).WithTimeout(withdrawal).WithPolling(polling).Should(Equal("False"))
+		report("kube-apiserver sees it after", time.Since(killed))
+		gone := deleteNamespace("after-all")
+		Eventually(gone).WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("DiscoveryFailed"),
+			"this is what the registration is taken away for")
+		deleted := time.Now()
+		expectKubectl()
+		ready := apply("after-all-servers")
+		Eventually(registered).WithTimeout(time.Until(killed.Add(withdrawal))).WithPolling(polling).Should(BeEmpty())
+		report("the registration is gone after", time.Since(killed))
+		expectQuietKubectl()
+		ready()
+		Eventually(gone).WithTimeout(time.Until(deleted.Add(deletion))).WithPolling(polling).Should(BeEmpty())
+		report("a namespace is gone after", time.Since(deleted))
+	})
+
+	It("come back with the first that is started", func() {
+		begun := time.Now()
+		start(one)
+		expectRegistered()
+		report("it answers after", time.Since(begun))
+		expectQuietKubectl()
+	})
+
+	It("are taken out at once by the last that is stopped", func() {
+		start(two)
+		Eventually(leases).WithTimeout(soon).WithPolling(polling).Should(HaveLen(2))
+		one.stop()
+		Expect(registered()).NotTo(BeEmpty())
+		Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		two.stop()
+		Expect(registered()).To(BeEmpty())
+		Expect(leases()).To(BeEmpty())
+		expectQuietKubectl()
+		stopped := time.Now()
+		Eventually(deleteNamespace("after-stop")).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		report("a namespace is gone after", time.Since(stopped))
+	})
+})
+
+// registered is the name of the registration, if there is one.
+func registered() string {
+	GinkgoHelper()
+	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found", "--output=name")
+}
+
+// holder tells one registration from another.
+func holder() string {
+	GinkgoHelper()
+	return admin.Field(".metadata.uid", "apiservice", registration.APIService)
+}
+
+// available is what kube-apiserver thinks of the servers.
+func available() string {
+	GinkgoHelper()
+	return admin.Kubectl("get", "apiservice", registration.APIService, "--ignore-not-found",
+		`--output=jsonpath={.status.conditions[?(@.type=="Available")].status}`)
+}
+
+// answers reports whether somebody answers through kube-apiserver.
+func answers() error {
+	a, err := door.Try("GET /projects/yard%2Fapp", "")
+	if err == nil && a.Status != http.StatusOK {
+		err = fmt.Errorf("%s", a)
+	}
+	return err
+}
+
+func expectRegistered() {
+	GinkgoHelper()
+	Eventually(available).WithTimeout(soon).WithPolling(polling).Should(Equal("True"))
+	Eventually(answers).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+}
+
+// leases are those of the servers.
+func leases() (names []string) {
+	GinkgoHelper()
+	for _, l := range admin.List("leases", "--namespace="+forgeplane.Namespace, "--selector=app.kubernetes.io/component=forgeplane-apiserver") {
+		names = append(names, l.GetName())
+	}
+	return names
+}
+
+// deleteNamespace makes a namespace with something of Forgeplane's in it, and deletes it. It returns what is left of it.
+func deleteNamespace(name string) func() string {
+	GinkgoHelper()
+	admin.Apply(fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %s}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Group
+metadata: {name: here, namespace: %[1]s}
+spec: {path: %[1]s}
+`, name))
+	admin.Kubectl("delete", "namespace", name, "--wait=false")
+	return func() string {
+		GinkgoHelper()
+		return admin.Kubectl("get", "namespace", name, "--ignore-not-found", "--output=yaml")
+	}
+}
+
+// apply declares a rule, and returns what waits until the manager has seen to it.
+func apply(branch string) (ready func()) {
+	GinkgoHelper()
+	admin.Apply(fmt.Sprintf(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: ProtectedBranch
+metadata: {name: %s, namespace: yard}
+spec: {projectRef: {name: app}, branch: %[1]s}
+`, branch))
+	return func() {
+		GinkgoHelper()
+		admin.WaitReady("protectedbranch/"+branch, "--namespace=yard")
+	}
+}
+
+// commands are what people do with kubectl, which asks the cluster first what there is.
+var commands = [][]string{
+	{"get", "projects", "--all-namespaces"}, {"get", "namespaces"}, {"get", "all", "--all-namespaces"}, {"explain", "project.spec"},
+}
+
+// expectKubectl expects that kubectl works.
+func expectKubectl() {
+	GinkgoHelper()
+	for _, command := range commands {
+		screen, err := kubectl(command)
+		Expect(err).NotTo(HaveOccurred(), "%q: %s", command, screen)
+	}
+}
+
+// expectQuietKubectl expects that it works without complaint.
+func expectQuietKubectl() {
+	GinkgoHelper()
+	for _, command := range append(commands, []string{"api-resources"}, []string{"api-versions"}) {
+		said, err := kubectl(command)
+		Expect(err).NotTo(HaveOccurred(), "%q: %s", command, said)
+		Expect(strings.TrimSpace(said)).To(Or(BeEmpty(), Equal("No resources found")), "%q", command)
+	}
+}
+
+// kubectl runs a kubectl that knows nothing of the cluster from before. It returns what is said beside the answer.
+func kubectl(command []string) (string, error) {
+	GinkgoHelper()
+	return admin.Try("sh", append([]string{"-c", `exec kubectl "$@" 2>&1 >/dev/null`, "sh", "--cache-dir=" + admin.Space()}, command...)...)
+}

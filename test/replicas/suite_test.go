@@ -1,0 +1,250 @@
+// Package replicas runs Forgeplane in several processes, as a cluster does: managers of which one leads, and servers that
+// share the repositories and are behind one Service. It has them do the same at once, and kills them.
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/installation"
+	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+func TestReplicas(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Forgeplane in several processes")
+}
+
+const (
+	// soon is for what follows a change without anybody waiting for it in vain.
+	soon    = 30 * time.Second
+	polling = 20 * time.Millisecond
+	// limit is how soon what one replica has written counts at the others.
+	limit = time.Second
+)
+
+// What all specs share: a control plane that nobody kills, a manager and its stand-by, and two servers. The administrator
+// of the cluster sits at a terminal, or uses a client where that is too slow. A spec begins with those that it needs.
+var (
+	checkout         *installation.Checkout
+	admin            terminal.Terminal
+	api              client.Client
+	manager, standby *replica
+	one, two         *replica
+	// door is the way through kube-apiserver.
+	door rest.Client
+)
+
+var _ = BeforeSuite(func() {
+	checkout = installation.NewCheckout()
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	admin = checkout.Terminal()
+	admin = admin.With("KUBECONFIG="+filepath.Join(admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+admin.Getenv("PATH"))
+	root := GinkgoT().TempDir()
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{
+		Directory: filepath.Join(root, "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: install,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(plane.Stop()).To(Succeed()) })
+	door = rest.ThroughKubernetes(plane.Administrator())
+
+	manager, standby = newReplica(plane, root, "manager", forgeplane.Manager), newReplica(plane, root, "standby", forgeplane.Manager)
+	one, two = newReplica(plane, root, "one", forgeplane.APIServer), newReplica(plane, root, "two", forgeplane.APIServer)
+	front := startBalancer(one.options.TLSPort, two.options.TLSPort)
+	for _, r := range replicas() {
+		r.options.ServicePort = front.port()
+		DeferCleanup(r.stop)
+	}
+	start(manager, one, two)
+	storage := filepath.Join(root, "repositories")
+	Expect(os.Mkdir(storage, 0o700)).To(Succeed())
+	admin.Apply(fmt.Sprintf(everybody, storage))
+	admin.WaitReady("user,accesstoken,group,project,membership", "--all", "--all-namespaces")
+})
+
+func replicas() []*replica { return []*replica{manager, standby, one, two} }
+
+// install puts config/default into the cluster.
+func install(_ context.Context, administrator *kubernetes.Config) (err error) {
+	Expect(controlplane.WriteKubeconfig(admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
+	admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
+	admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	scheme := runtime.NewScheme()
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	api, err = client.New(administrator, client.Options{Scheme: scheme})
+	return err
+}
+
+// everybody is who and what the specs have in common: an administrator, a developer, and a project of theirs.
+const everybody = `
+apiVersion: forgeplane.dev/v1alpha1
+kind: RepositoryStorage
+metadata: {name: default}
+spec: {path: %q}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: yard}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: User
+metadata: {name: root}
+spec: {username: root, name: Root, admin: true}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: root}
+spec: {userRef: {name: root}, scopes: [api], secretRef: {name: root}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: User
+metadata: {name: dana}
+spec: {username: dana, name: Dana}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: dana}
+spec: {userRef: {name: dana}, scopes: [api], secretRef: {name: dana}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Group
+metadata: {name: yard, namespace: yard}
+spec: {path: yard}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: app, namespace: yard}
+spec: {path: app, groupRef: {name: yard}, defaultBranch: main}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Membership
+metadata: {name: dana, namespace: yard}
+spec: {groupRef: {name: yard}, userRef: {name: dana}, role: Developer}
+`
+
+// token returns the access token of a user.
+func token(username string) string {
+	GinkgoHelper()
+	return admin.Kubectl("get", "secret", username, "--namespace="+forgeplane.Namespace, "--output=go-template={{.data.token | base64decode}}")
+}
+
+// What has happened is in the logs of those that were part of it.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for _, r := range replicas() {
+		text, _ := os.ReadFile(r.log())
+		fmt.Fprintf(GinkgoWriter, "the log of %s:\n%s\n", r.name, text)
+	}
+})
+
+// replica is one process of Forgeplane.
+type replica struct {
+	name    string
+	options forgeplane.Options
+	process *process.Process
+}
+
+func newReplica(plane *controlplane.ControlPlane, root, name string, part forgeplane.Part) *replica {
+	GinkgoHelper()
+	ports := installation.FreePorts()
+	directory := filepath.Join(root, name)
+	Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+	return &replica{name: name, options: forgeplane.Options{
+		Part: part, Programs: filepath.Dir(checkout.Program("forgeplane")), Data: directory, Logs: directory,
+		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: plane,
+	}}
+}
+
+func (r *replica) log() string { return filepath.Join(r.options.Logs, "forgeplane.log") }
+
+// start starts those that do not run, and returns when all are ready.
+func start(all ...*replica) {
+	GinkgoHelper()
+	for _, r := range all {
+		if r.runs() {
+			continue
+		}
+		program, err := r.options.Program()
+		Expect(err).NotTo(HaveOccurred())
+		r.process, err = process.Start(program)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	for _, r := range all {
+		r.waitReady()
+	}
+}
+
+func (r *replica) runs() bool {
+	if r.process == nil {
+		return false
+	}
+	select {
+	case <-r.process.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (r *replica) waitReady() {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	timer := time.AfterFunc(soon, func() { cancel(errors.New(r.name + " did not become ready")) })
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-r.process.Done():
+			cancel(r.process.Ended())
+		case <-ctx.Done():
+		}
+	}()
+	Expect(r.options.WaitReady(ctx)).To(Succeed(), func() string { return r.process.Tail() })
+}
+
+// stop ends a replica in good order, if it runs.
+func (r *replica) stop() {
+	GinkgoHelper()
+	if r.process != nil {
+		Expect(r.process.Stop()).To(Succeed())
+	}
+}
+
+// kill is kill -9.
+func (r *replica) kill() {
+	GinkgoHelper()
+	Expect(r.process.Kill()).To(Succeed())
+}
+
+// address is where a server is reached without kube-apiserver.
+func (r *replica) address() string { return fmt.Sprintf("http://127.0.0.1:%d", r.options.HTTPPort) }
+
+// by returns a client of one server, who shows the token of a user.
+func (r *replica) by(username string) rest.Client {
+	GinkgoHelper()
+	return rest.WithToken(r.address(), token(username))
+}
+
+// report puts a time into Ginkgo's report of the spec.
+func report(what string, took time.Duration) {
+	AddReportEntry(fmt.Sprintf("%s %s", what, took.Round(time.Millisecond)), ReportEntryVisibilityAlways)
+}
