@@ -18,6 +18,9 @@ import (
 
 const administrator = "administrator"
 
+// enough failures are shown of each operation and caller; more of them fail the test no more.
+const enough = 5
+
 // slow is longer than any request may take.
 const slow = 5 * time.Second
 
@@ -28,7 +31,8 @@ type prober struct {
 	contract *endpointtest.Contract
 	op       operation
 	who      caller
-	sent     int
+
+	sent, failures int
 }
 
 // probe calls a test for each operation of the API and each of the callers.
@@ -97,6 +101,9 @@ func (p *prober) send(r request) *httptest.ResponseRecorder {
 	took := time.Since(begun)
 
 	fail := func(format string, args ...any) {
+		if p.failures++; p.failures > enough {
+			return
+		}
 		p.t.Errorf("%s for %s, %s: %s\n%s?%.300s answered %d %.300s", p.op.sample, p.who, r.what, fmt.Sprintf(format, args...),
 			r.path, r.query, answer.Code, answer.Body)
 	}

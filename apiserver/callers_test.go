@@ -21,7 +21,7 @@ type caller struct {
 
 // String is how a failure names the caller.
 func (c caller) String() string {
-	return c.group + ", " + strings.NewReplacer("-/", "", "/", " ").Replace(c.name)
+	return strings.TrimPrefix(c.group+", "+strings.NewReplacer("-/", "", "/", " ").Replace(c.name), ", ")
 }
 
 // Whoever calls about the installation as a whole is somebody with a role in the project.

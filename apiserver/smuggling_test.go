@@ -91,6 +91,9 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 	tests := []struct{ name, raw, want string }{
 		{"Content-Length and Transfer-Encoding", line + token + json + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + another, "400"},
 		{"Transfer-Encoding and a longer length", line + token + json + "Transfer-Encoding: chunked\r\nContent-Length: 500\r\n\r\n0\r\n\r\n" + another, "400"},
+		{"both from nobody", line + json + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + another, "404"},
+		{"both to nowhere", "POST /api/v4/nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + another, "404"},
+		{"good chunks", line + token + json + "Transfer-Encoding: chunked\r\n\r\nc\r\n" + body + "\r\n0\r\n\r\n", "201"},
 		{"two lengths", line + token + json + "Content-Length: 12\r\nContent-Length: 0\r\n\r\n" + body + another, "400"},
 		{"two lengths in one", line + token + json + "Content-Length: 12, 0\r\n\r\n" + body + another, "400"},
 		{"a length with a sign", line + token + json + "Content-Length: +12\r\n\r\n" + body, "400"},

@@ -14,10 +14,8 @@ func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (
 	var err error
 	switch {
 	case c.User == nil || c.Admin:
-	case s.Project != nil:
-		seen.Role, err = a.catalog.ProjectRole(ctx, c.User, s.Project, a.clock.Now())
 	default:
-		seen.Role, err = a.catalog.GroupRole(ctx, c.User, s.Groups[0], a.clock.Now())
+		seen.Role, err = a.catalog.RoleIn(ctx, c.User, s, a.clock.Now())
 	}
 	return AccessOf(c, seen), err
 }

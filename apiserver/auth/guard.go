@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -120,6 +121,17 @@ func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, 
 
 // Project returns the scope of the project that an id or full path names. What looks like a number is an id.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
+	return catalog.Recall(g.catalog, projectID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
+		s, err := g.project(ctx, id)
+		return s, time.Time{}, err
+	})
+}
+
+// projectID and groupID are the questions what an id or full path names.
+type projectID string
+type groupID string
+
+func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 	var p *v1alpha1.Project
 	var err error
 	if n, numeric := number(id); numeric {
@@ -138,6 +150,13 @@ func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 
 // Group returns the scope of the group that an id or full path names.
 func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
+	return catalog.Recall(g.catalog, groupID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
+		s, err := g.group(ctx, id)
+		return s, time.Time{}, err
+	})
+}
+
+func (g *Guard) group(ctx context.Context, id string) (catalog.Scope, error) {
 	var group *v1alpha1.Group
 	var err error
 	if n, numeric := number(id); numeric {

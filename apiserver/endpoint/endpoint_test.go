@@ -154,6 +154,8 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"application/json", `{"labels":[` + strings.Repeat(`"",`, 100_000) + `""]}`, "400", `{"error":"there are too many parameters"}`},
 		{"application/json", `{"name":{},"color":"c"}`, "400", `{"error":"name is invalid"}`},
 		{"application/json", `{"name":"n","color":"c","ids":null}`, "201", `"IDs":[]`},
+		{"application/json", `{"name":"n","color":"c","labels":3}`, "201", `"Labels":["3"]`},
+		{"application/json", `{"name":"n","color":"c","ids":3}`, "400", `{"error":"ids is invalid"}`},
 		{"application/json", `{"name":"n","color":"c","priority":null}`, "201", `"Priority":{"Set":true,"Null":true,"Value":0}`},
 		{"application/json", `{"name":"n","color":"c","priority":1.5}`, "400", `{"error":"priority is invalid"}`},
 		{"application/json", `{"name":"` + strings.Repeat("x", 5<<20) + `"}`, "413", `413 Request Entity Too Large`},
@@ -329,15 +331,19 @@ func TestTimesAreWrittenInUTCWithMilliseconds(t *testing.T) {
 	}
 }
 
-// FuzzBinding sends anything as a query, a form and JSON: the answer is always a success or a 4xx of the right form.
+// FuzzBinding sends anything as a query, a form, in several parts and as JSON: the answer is always a success or a 4xx of the right form.
 func FuzzBinding(f *testing.F) {
 	f.Add("name=n&color=c&grants[][user_id]=1&position[base_sha]=x", `{"name":"n","color":[1,{"a":null}]}`)
 	f.Add("a[b][]=1&a[b]=2&a=3&[]=4&a[", `{"name":"n","name":1e999}`)
 	f.Add("page=9999999999&per_page=-1&ids[][x]=1", "\x00\xff")
+	f.Add("labels=a,,b&name=%ff", "--b\r\nContent-Disposition: form-data; name=\"grants[][user_id]\"\r\n\r\n1\r\n--b--")
+	f.Add("dry_run=&position=1&position[base_sha]=2", `{"name":"n","color":"c","ids":1,"labels":2,"grants":[[]],"position":{"base_sha":null}}`)
 	h := newHandler(echoing)
 	contract := endpointtest.Of(f, h)
 	f.Fuzz(func(t *testing.T, form, body string) {
-		for contentType, text := range map[string]string{"application/x-www-form-urlencoded": form, "application/json": body} {
+		for contentType, text := range map[string]string{
+			"application/x-www-form-urlencoded": form, "application/json": body, "multipart/form-data; boundary=b": body,
+		} {
 			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(text))
 			r.URL.RawQuery = form
 			r.Header.Set("Content-Type", contentType)

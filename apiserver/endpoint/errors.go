@@ -3,7 +3,9 @@ package endpoint
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +26,28 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%d", e.Status)
 	}
 	return fmt.Sprintf("%d %s", e.Status, text)
+}
+
+// Text is what the body says, without its form: for an answer about several things, of which each may have failed.
+func (e *Error) Text() string {
+	switch body := e.Body.(type) {
+	case problem:
+		return body.Error
+	case message:
+		switch said := body.Message.(type) {
+		case string:
+			return said
+		case []string:
+			return strings.Join(said, ", ")
+		case map[string][]string:
+			var all []string
+			for _, attribute := range slices.Sorted(maps.Keys(said)) {
+				all = append(all, attribute+" "+strings.Join(said[attribute], ", "))
+			}
+			return strings.Join(all, ", ")
+		}
+	}
+	return http.StatusText(e.Status)
 }
 
 // message is the form of errors that handlers raise.

@@ -115,11 +115,6 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 	header.Set("Vary", "Origin")
 	header.Set("Cache-Control", "max-age=0, private, must-revalidate")
 	correlate(header, r)
-	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// A Content-Length beside it is gone by now. A proxy that went by that one takes what comes next on the connection for
-		// something else than the server would (RFC 9112, section 6.1).
-		header.Set("Connection", "close")
-	}
 	h.awaitBody(w, r)
 }
 
@@ -194,6 +189,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 
 // write sends a success.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, request, response any, sent tree) error {
+	last(w, r)
 	if l, ok := response.(list); ok {
 		l.headers(w.Header(), h.url(r), e.request.query(sent), request.(paged).paging())
 		response = l.items()
@@ -254,6 +250,7 @@ func etag(text []byte) string {
 
 // fail answers with an error. What is not for the client is logged, unless the client has gone away.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	last(w, r)
 	var e *Error
 	if !errors.As(err, &e) {
 		if !errors.Is(r.Context().Err(), context.Canceled) {

@@ -222,7 +222,7 @@ var (
 		401: {description: "The token is missing, unknown, expired or revoked.", families: []string{messageError, tokenError}},
 		403: {description: "The caller or its token may not do this.", families: []string{messageError, tokenError}},
 		404: {description: "What is named is not there, or the caller may not see it.", families: []string{messageError}},
-		405: {description: "This cannot be done here.", families: []string{messageError}},
+		405: {description: "This cannot be done here.", families: []string{messageError, parameterError}},
 		408: {description: "The request came too slowly.", families: []string{messageError}},
 		409: {description: "Something else is in the way.", families: []string{messageError}},
 		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},

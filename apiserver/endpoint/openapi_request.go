@@ -108,6 +108,9 @@ func (f *field) schema() object {
 	s := f.shape(f.typ)
 	if f.typ.Kind() == reflect.Slice && f.comma {
 		s["type"] = []string{"array", "string"}
+		if element := f.typ.Elem(); element.Kind() != reflect.String {
+			s["type"] = []string{"array", "string", "integer"}
+		}
 	}
 	if f.optional {
 		s = nullable(s)

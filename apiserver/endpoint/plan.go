@@ -274,6 +274,11 @@ func (d *decoding) assignList(f *field, into reflect.Value, value any, name stri
 				elements = append(elements, part)
 			}
 		}
+	case json.Number:
+		if !f.comma {
+			return false
+		}
+		elements = []any{v}
 	default:
 		return false
 	}

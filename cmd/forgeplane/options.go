@@ -23,6 +23,7 @@ type options struct {
 	namespace      string
 	healthAddress  string
 	metricsAddress string
+	pprofAddress   string
 	verbose        bool
 
 	// of the controllers
@@ -52,7 +53,7 @@ type options struct {
 // process does not.
 func defaults(p parts) *options {
 	return &options{
-		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0",
+		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", home: "forgeplane-home",
@@ -65,6 +66,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringVar(&o.namespace, "namespace", o.namespace, "namespace of the platform: Secrets of access tokens, id counters, leader election")
 	f.StringVar(&o.healthAddress, "health-address", o.healthAddress, "address that serves /healthz and /readyz; 0 for none")
 	f.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "address that serves /metrics; 0 for none")
+	f.StringVar(&o.pprofAddress, "pprof-address", o.pprofAddress, "address that serves profiles at /debug/pprof, to whoever reaches it; 0 for none")
 	f.BoolVarP(&o.verbose, "verbose", "v", o.verbose, "log what is done and decided, not only what goes wrong")
 	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39 or later")
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,

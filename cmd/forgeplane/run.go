@@ -50,7 +50,8 @@ func run(ctx context.Context, p parts, o *options) error {
 	// client-go and the generic API server log through klog.
 	klog.SetLogger(log)
 
-	mgr, err := newManager(p, o)
+	informers := &informer.Factory{}
+	mgr, err := newManager(p, o, informers)
 	if err != nil {
 		return err
 	}
@@ -70,6 +71,7 @@ func run(ctx context.Context, p parts, o *options) error {
 		return fmt.Errorf("connecting past the cache: %w", err)
 	}
 	cat := catalog.New(mgr.GetCache(), rules...)
+	cat.Remember(informers)
 	s := shared{
 		catalog: cat, repositories: repository.New(engine, cat),
 		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), direct: direct,
@@ -94,8 +96,9 @@ func run(ctx context.Context, p parts, o *options) error {
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=events,verbs=create;patch
 
-func newManager(p parts, o *options) (ctrl.Manager, error) {
+func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager, error) {
 	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
@@ -112,6 +115,7 @@ func newManager(p parts, o *options) (ctrl.Manager, error) {
 		Scheme:                  scheme,
 		HealthProbeBindAddress:  o.healthAddress,
 		Metrics:                 server.Options{BindAddress: o.metricsAddress},
+		PprofBindAddress:        o.pprofAddress,
 		LeaderElection:          p.controllers && o.leaderElect,
 		LeaderElectionID:        "forgeplane-manager",
 		LeaderElectionNamespace: o.namespace,
@@ -119,7 +123,7 @@ func newManager(p parts, o *options) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      informer.New,
+			NewInformer:      informers.New,
 			ByObject: map[client.Object]cache.ByObject{
 				// Secrets of tenants are read one by one when they are needed.
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},

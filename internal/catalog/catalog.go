@@ -35,6 +35,8 @@ type RootGroupRule struct {
 type Catalog struct {
 	reader    client.Reader
 	rootRules []RootGroupRule
+	// memory is nil when nothing is remembered.
+	memory *memory
 }
 
 // New returns a catalog on reader, a cache that AddIndexes was called for. Without rules every namespace may hold root groups.

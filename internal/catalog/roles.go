@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -41,8 +43,23 @@ func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1
 	}
 	path := FullPath(chain, p.Spec.Path)
 	keys := append(idKeys(p.Spec.ID), nameKey(p.Namespace, p.Name), pathKey(path))
-	return c.highest(ctx, u, append(targets(chain), target{p.Namespace, keys}), now)
+	highest, _, err := c.highest(ctx, u, append(targets(chain), target{p.Namespace, keys}), now)
+	return highest, err
 }
+
+// RoleIn is ProjectRole, or GroupRole where the scope has no project, for a scope that this catalog has returned.
+func (c *Catalog) RoleIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (role.Role, error) {
+	return Recall(c, roleIn{u.UID, s.Target().GetUID()}, now, func() (role.Role, time.Time, error) {
+		all := targets(s.Groups)
+		if s.Project != nil {
+			all = append(all, target{s.Project.Namespace, s.keys()})
+		}
+		return c.highest(ctx, u, all, now)
+	})
+}
+
+// roleIn is the question which role a user has in a project or group.
+type roleIn struct{ user, target types.UID }
 
 // GroupRole is ProjectRole for a group.
 func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {
@@ -50,7 +67,8 @@ func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.G
 	if err != nil {
 		return role.None, err
 	}
-	return c.highest(ctx, u, targets(chain), now)
+	highest, _, err := c.highest(ctx, u, targets(chain), now)
+	return highest, err
 }
 
 func targets(chain []*v1alpha1.Group) []target {
@@ -62,22 +80,31 @@ func targets(chain []*v1alpha1.Group) []target {
 	return all
 }
 
-func (c *Catalog) highest(ctx context.Context, u *v1alpha1.User, targets []target, now time.Time) (role.Role, error) {
+// highest returns the highest role that a user has in any of the targets, and until when that is so at most; zero for ever.
+func (c *Catalog) highest(ctx context.Context, u *v1alpha1.User, targets []target, now time.Time) (highest role.Role, until time.Time, err error) {
 	userKeys, err := c.heldKeys(ctx, u)
 	if err != nil {
-		return role.None, err
+		return role.None, until, err
 	}
-	highest := role.None
 	for _, t := range targets {
 		m, err := c.membership(ctx, userKeys, t)
 		if err != nil {
-			return role.None, err
+			return role.None, until, err
 		}
 		if m != nil && !Expired(m, now) {
 			highest = max(highest, RoleOf(m.Spec.Role))
+			until = sooner(until, m)
 		}
 	}
-	return highest, nil
+	return highest, until, nil
+}
+
+// sooner returns the end of a membership, or what comes before it; zero is never.
+func sooner(until time.Time, m *v1alpha1.Membership) time.Time {
+	if m.Spec.ExpiresAt == nil || !until.IsZero() && until.Before(m.Spec.ExpiresAt.Time) {
+		return until
+	}
+	return m.Spec.ExpiresAt.Time
 }
 
 // Expired reports whether a membership has ended.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -17,7 +18,18 @@ type Tree struct {
 	catalog *Catalog
 	user    *v1alpha1.User
 	now     time.Time
-	places  map[string]*placed
+	places  map[types.UID]*placed
+	// homes are the places of projects, by what they call their group.
+	homes map[home]*placed
+	// memberships are the user's, by what they call their target; nil before they were looked up.
+	memberships map[string][]*v1alpha1.Membership
+	until       time.Time
+}
+
+// home is a reference to a group from a namespace.
+type home struct {
+	namespace string
+	group     v1alpha1.Reference
 }
 
 // placed is a group with all that follows from where it is.
@@ -29,7 +41,7 @@ type placed struct {
 
 // Tree returns the tree as a user sees it; nil for somebody who has not signed in.
 func (c *Catalog) Tree(user *v1alpha1.User, now time.Time) *Tree {
-	return &Tree{catalog: c, user: user, now: now, places: map[string]*placed{}}
+	return &Tree{catalog: c, user: user, now: now, places: map[types.UID]*placed{}, homes: map[home]*placed{}}
 }
 
 // Seen is a group or project, with the user's role in it.
@@ -47,11 +59,7 @@ func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 	all := make([]Seen, 0, len(l.Items))
 	for i := range l.Items {
 		p := &l.Items[i]
-		g, err := t.catalog.Group(ctx, p.Namespace, p.Spec.GroupRef)
-		if err != nil {
-			continue // it has no place
-		}
-		at := t.place(ctx, g)
+		at := t.home(ctx, home{p.Namespace, p.Spec.GroupRef})
 		scope := Scope{Project: p, Groups: at.scope.Groups}
 		if at.err != nil || !t.holds(ctx, p, p.Status.FullPath, scope) {
 			continue
@@ -96,11 +104,11 @@ func (t *Tree) holds(ctx context.Context, obj client.Object, shown string, s Sco
 
 // place returns where a group is, and the user's role there.
 func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
-	if at, ok := t.places[string(g.UID)]; ok {
+	if at, ok := t.places[g.UID]; ok {
 		return at
 	}
 	at := &placed{}
-	t.places[string(g.UID)] = at
+	t.places[g.UID] = at
 	at.scope.Groups, at.err = t.catalog.Ancestors(ctx, g)
 	if at.err != nil {
 		return at
@@ -113,14 +121,68 @@ func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	return at
 }
 
+// home returns the place of the projects that call their group so; its error says that they have none.
+func (t *Tree) home(ctx context.Context, h home) *placed {
+	at, ok := t.homes[h]
+	if !ok {
+		if g, err := t.catalog.Group(ctx, h.namespace, h.group); err != nil {
+			at = &placed{err: err}
+		} else {
+			at = t.place(ctx, g)
+		}
+		t.homes[h] = at
+	}
+	return at
+}
+
+// Until is when time alone changes the roles that were returned so far; never when it is zero.
+func (t *Tree) Until() time.Time { return t.until }
+
 // own is the user's role from a membership of the target itself.
 func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
 	if t.user == nil {
 		return role.None, nil
 	}
-	m, err := t.catalog.membership(ctx, UserKeys(t.user), of)
-	if err != nil || m == nil || Expired(m, t.now) {
-		return role.None, err
+	if t.memberships == nil {
+		if err := t.lookUpMemberships(ctx); err != nil {
+			return role.None, err
+		}
 	}
+	var own []*v1alpha1.Membership
+	for _, k := range of.keys {
+		for _, m := range t.memberships[k] {
+			if m.Namespace == of.namespace {
+				own = append(own, m)
+			}
+		}
+	}
+	m := Oldest(own)
+	if m == nil || Expired(m, t.now) {
+		return role.None, nil
+	}
+	t.until = sooner(t.until, m)
 	return RoleOf(m.Spec.Role), nil
+}
+
+func (t *Tree) lookUpMemberships(ctx context.Context) error {
+	keys, err := t.catalog.heldKeys(ctx, t.user)
+	if err != nil {
+		return err
+	}
+	all, err := t.catalog.memberships(ctx, IndexUser, keys...)
+	if err != nil {
+		return err
+	}
+	t.memberships = make(map[string][]*v1alpha1.Membership, len(all))
+	for _, m := range all {
+		of := m.Spec.ProjectRef
+		if of == nil {
+			of = m.Spec.GroupRef
+		}
+		if of != nil {
+			key := Key(m.Namespace, *of)
+			t.memberships[key] = append(t.memberships[key], m)
+		}
+	}
+	return nil
 }

@@ -47,7 +47,10 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 			return events, nil
 		},
 	}
-	informer := New(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
+	var factory Factory
+	informer := factory.New(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
+	_, known := factory.Revision()
+	g.Expect(known).To(BeFalse())
 	go informer.RunWithContext(t.Context())
 	g.Expect(cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)).To(BeTrue())
 	g.Expect(pagesRead.Load()).To(BeNumerically(">", 1))
@@ -56,6 +59,16 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 	for _, o := range informer.GetStore().List() {
 		g.Expect(o.(*corev1.ConfigMap).ManagedFields).To(BeEmpty())
 	}
+	first, known := factory.Revision()
+	g.Expect(known).To(BeTrue())
+	again, _ := factory.Revision()
+	g.Expect(again).To(Equal(first))
 	events.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new", ResourceVersion: "8"}})
 	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there + 1))
+	second, _ := factory.Revision()
+	g.Expect(second).NotTo(Equal(first))
+	events.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new", ResourceVersion: "9"}})
+	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there))
+	third, _ := factory.Revision()
+	g.Expect(third).NotTo(Or(Equal(second), Equal(first)))
 }

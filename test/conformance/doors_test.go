@@ -47,11 +47,13 @@ func withTokens(text string, specs func(d *door)) bool {
 }
 
 func throughDoors(text string, specs func(d *door), doors ...*door) bool {
-	return Describe(text, func() {
-		for _, d := range doors {
-			Describe(d.name, func() { specs(d) })
-		}
-	})
+	return Describe(text, func() { describe(specs, doors...) })
+}
+
+func describe(specs func(d *door), doors ...*door) {
+	for _, d := range doors {
+		Describe(d.name, func() { specs(d) })
+	}
 }
 
 // openDoors says where the doors are, and reads the document of the API at each.

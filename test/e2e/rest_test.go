@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
-	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -66,14 +64,11 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		return admin.Field(jsonpath, "protectedbranch", name, "--namespace=barn")
 	}
 
-	for door, client := range map[string]func() rest.Client{
-		"its own address": func() rest.Client { return max }, "kube-apiserver": func() rest.Client { return identity },
-	} {
-		It("protects a branch through "+door+" so that kubectl sees it, and the very next push is refused", func() {
-			name := "rest/" + strings.Fields(door)[0]
+	DescribeTable("protects a branch so that kubectl sees it, and the very next push is refused",
+		func(name string, door func() rest.Client) {
 			try := pushOf(dana, name)
-			Expect(try()).Error().NotTo(HaveOccurred())
-			made := rest.Must[branch](client(), http.StatusCreated, "POST "+rules, fmt.Sprintf(`{"name":%q,"push_access_level":40}`, name))
+			Expect(outcome(try)).To(Succeed())
+			made := rest.Must[branch](door(), http.StatusCreated, "POST "+rules, fmt.Sprintf(`{"name":%q,"push_access_level":40}`, name))
 			screen, err := try()
 			Expect(err).To(HaveOccurred())
 			Expect(screen).To(ContainSubstring("only Maintainers may push to it"))
@@ -81,14 +76,21 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 			Expect(field(".spec.push[*].role", name)).To(Equal("Maintainer"))
 
 			path := fmt.Sprintf("%s/%s", rules, strings.ReplaceAll(name, "/", "%2F"))
-			rest.Must[branch](client(), http.StatusOK, "PATCH "+path, fmt.Sprintf(`{"allowed_to_push":[{"id":%d,"access_level":30}]}`, made.PushAccessLevels[0].ID))
-			Expect(try()).Error().NotTo(HaveOccurred(), "developers may push now")
-			rest.Must[branch](client(), http.StatusOK, "PATCH "+path, fmt.Sprintf(`{"allowed_to_push":[{"id":%d,"access_level":0}]}`, made.PushAccessLevels[0].ID))
-			Expect(try()).Error().To(HaveOccurred(), "nobody may")
-			Expect(client().Status("DELETE " + path)).To(Equal(http.StatusNoContent))
-			Expect(try()).Error().NotTo(HaveOccurred(), "it is not protected any more")
-		})
-	}
+			level := func(level int) {
+				GinkgoHelper()
+				rest.Must[branch](door(), http.StatusOK, "PATCH "+path,
+					fmt.Sprintf(`{"allowed_to_push":[{"id":%d,"access_level":%d}]}`, made.PushAccessLevels[0].ID, level))
+			}
+			level(30)
+			Expect(outcome(try)).To(Succeed(), "developers may push")
+			level(0)
+			Expect(outcome(try)).NotTo(Succeed(), "nobody may push")
+			Expect(door().Status("DELETE " + path)).To(Equal(http.StatusNoContent))
+			Expect(outcome(try)).To(Succeed(), "it is not protected any more")
+		},
+		Entry("through its own address", "rest/address", func() rest.Client { return max }),
+		Entry("through kube-apiserver", "rest/kubernetes", func() rest.Client { return identity }),
+	)
 
 	It("lists and changes what was declared with kubectl", func() {
 		barn.apply(`
@@ -104,16 +106,17 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 			Expect(all[0].PushAccessLevels).To(ConsistOf(HaveField("AccessLevelDescription", "No one")))
 		}
 		try := pushOf(dana, "by-hand")
-		Expect(try()).Error().To(HaveOccurred())
+		Expect(outcome(try)).NotTo(Succeed())
 		changed := rest.Must[branch](max, http.StatusOK, "PATCH "+rules+"/by-hand", `{"allow_force_push":true,"allowed_to_push":[{"access_level":30}]}`)
-		Expect(try()).Error().NotTo(HaveOccurred())
+		Expect(outcome(try)).To(Succeed())
 		Expect(barn.kubectl("get", "protectedbranch", "by-hand", "--output=jsonpath={.spec.push[*].role} {.spec.allowForcePush}")).
 			To(Equal("NoOne Developer true"))
 		barn.waitReady("protectedbranch/by-hand")
 		Expect(rest.Must[branch](identity, http.StatusOK, "GET "+rules+"/by-hand", "")).To(Equal(changed))
-		Expect(rest.Must[map[string]any](max, http.StatusForbidden, "PUT /projects/barn%2Fapp", `{"description":"Max does not own it."}`)).To(HaveKey("message"))
-		rest.Must[any](identity, http.StatusOK, "PUT /projects/barn%2Fapp", `{"description":"Hay."}`)
-		Expect(barn.kubectl("get", "project", "app", "--output=jsonpath={.spec.description}")).To(Equal("Hay."))
+		for description, client := range map[string]rest.Client{"Hay.": max, "Straw.": identity} {
+			rest.Must[any](client, http.StatusOK, "PUT /projects/barn%2Fapp", fmt.Sprintf(`{"description":%q}`, description))
+			Expect(barn.kubectl("get", "project", "app", "--output=jsonpath={.spec.description}")).To(Equal(description))
+		}
 	})
 
 	It("keeps the ids of access levels through each change, and no push slips through meanwhile", func() {
@@ -122,34 +125,161 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 		level, merge := made.PushAccessLevels[0].ID, made.MergeAccessLevels
 		owner := rest.Must[struct{ ID int64 }](max, http.StatusOK, "GET /user", "").ID
 		pushers := hammer(barn.url("app"), token("barn-dana"), "kept", dana.Git("rev-parse", "origin/main"))
-		pushes := func() int64 { return pushers.refused.Load() }
-		Eventually(pushes).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0))
+		defer pushers.stop()
+		Eventually(pushers.refused.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0))
 		var user int64
 		for round := range 100 {
-			body := []string{
-				`{"allow_force_push":true,"allowed_to_push":[{"id":%d,"access_level":60}]}`,
-				fmt.Sprintf(`{"allowed_to_push":[{"user_id":%d}]}%%.0s`, owner),
-				`{"allow_force_push":false,"allowed_to_push":[{"id":%d,"access_level":0}]}`,
-				fmt.Sprintf(`{"allowed_to_push":[{"id":%%d,"access_level":40},{"id":%d,"_destroy":true}]}`, user),
-			}[round%4]
-			changed := rest.Must[branch](max, http.StatusOK, "PATCH "+path, fmt.Sprintf(body, level))
+			body := strings.NewReplacer("LEVEL", fmt.Sprint(level), "OWNER", fmt.Sprint(owner), "USER", fmt.Sprint(user)).Replace([]string{
+				`{"allow_force_push":true,"allowed_to_push":[{"id":LEVEL,"access_level":60}]}`,
+				`{"allowed_to_push":[{"user_id":OWNER}]}`,
+				`{"allow_force_push":false,"allowed_to_push":[{"id":LEVEL,"access_level":0}]}`,
+				`{"allowed_to_push":[{"id":LEVEL,"access_level":40},{"id":USER,"_destroy":true}]}`,
+			}[round%4])
+			changed := rest.Must[branch](max, http.StatusOK, "PATCH "+path, body)
 			Expect(changed.ID).To(Equal(made.ID))
 			Expect(changed.PushAccessLevels).To(ContainElement(HaveField("ID", level)))
 			Expect(changed.MergeAccessLevels).To(Equal(merge))
-			if round%4 == 1 {
+			switch round % 4 {
+			case 1:
 				Expect(changed.PushAccessLevels).To(HaveLen(2))
 				user = changed.PushAccessLevels[1].ID
-			}
-			if round%4 == 2 {
-				Expect(changed.PushAccessLevels[1].ID).To(Equal(user))
+			case 2:
+				Expect(changed.PushAccessLevels).To(ContainElement(HaveField("ID", user)))
+			case 3:
+				Expect(changed.PushAccessLevels).To(HaveLen(1))
 			}
 		}
-		before := pushes()
-		Eventually(pushes).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", before))
-		report(fmt.Sprintf("100 changes during %d pushes that were refused, after", pushes()), time.Since(pushers.begun))
+		during := pushers.refused.Load()
+		Eventually(pushers.refused.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">=", during+pushersAtOnce), "the last ones, too")
+		Expect(pushers.accepted.Load()).To(BeZero())
+		AddReportEntry(fmt.Sprintf("100 changes during %d pushes", during), ReportEntryVisibilityAlways)
 		Expect(max.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
-		Eventually(pushers.done).WithTimeout(soon).WithPolling(polling).Should(BeClosed(), "without the rule they do")
-		Expect(pushers.failures()).To(BeEmpty())
-		Expect(barn.clone("dana").Git("ls-remote", "origin", "refs/heads/kept")).NotTo(BeEmpty())
+		Eventually(pushers.accepted.Load).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">", 0), "without the rule they get through")
+	})
+
+	It("leaves what somebody else declares alone where the project says so, and names him", func() {
+		declare := `
+apiVersion: forgeplane.dev/v1alpha1
+kind: ProtectedBranch
+metadata: {name: declared, namespace: barn}
+spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
+`
+		admin.DoWith(declare, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
+		rest.Must[branch](max, http.StatusCreated, "POST "+rules, `{"name":"made"}`)
+		barn.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
+		const change = `{"allow_force_push":true}`
+		for _, client := range []rest.Client{max, identity} {
+			refused := func(g Gomega, request, body string) {
+				a := client.Call(request, body)
+				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
+				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
+			}
+			Eventually(refused).WithArguments("PATCH "+rules+"/declared", `{}`).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+			refused(NewWithT(GinkgoT()), "PATCH "+rules+"/declared", change)
+			refused(NewWithT(GinkgoT()), "DELETE "+rules+"/declared", "")
+			Expect(client.Call("PATCH "+rules+"/made", change)).To(HaveField("Status", http.StatusOK))
+			Expect(client.Call("GET "+rules+"/declared", "").Body).To(ContainSubstring(`"allow_force_push":false`))
+		}
+		Expect(identity.Call("PUT /projects/barn%2Fapp", `{"description":"Mud."}`)).To(And(
+			HaveField("Status", http.StatusForbidden), HaveField("Body", ContainSubstring("kubectl-client-side-apply"))))
+		Expect(field(".spec.allowForcePush", "declared")).To(BeElementOf("", "false"))
+		barn.patch("project/app", `{"spec":{"restWrites":"Refuse"}}`)
+		Eventually(func() int { return max.Call("PATCH "+rules+"/made", change).Status }).
+			WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusForbidden))
+		Expect(max.Call("POST "+rules, `{"name":"more"}`)).To(HaveField("Status", http.StatusForbidden))
+		barn.patch("project/app", `{"spec":{"restWrites":"Allow"}}`)
+		Eventually(func() int { return max.Call("PATCH "+rules+"/declared", change).Status }).
+			WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusOK))
+	})
+
+	It("is read and written with kubectl alone", func() {
+		// kubectl does not say what a body is, so that what is written is in the query.
+		raw := func(verb, path string, more ...string) string {
+			GinkgoHelper()
+			return admin.Kubectl(append([]string{verb, "--raw=" + kubernetesPath + path}, more...)...)
+		}
+		const nothing = "--filename=-"
+		Expect(raw("create", rules+"?name=raw/*&push_access_level=0", nothing)).To(ContainSubstring(`"name":"raw/*"`))
+		Expect(raw("get", rules+"?search=raw")).To(HavePrefix(`[{`))
+		Expect(raw("get", rules+"/raw%2F%2A")).To(ContainSubstring(`"access_level_description":"No one"`))
+		Expect(outcome(pushOf(dana, "raw/1"))).NotTo(Succeed())
+		Expect(raw("replace", "/projects/barn%2Fapp?description=Oats.", nothing)).To(ContainSubstring(`"description":"Oats."`))
+		Expect(raw("delete", rules+"/raw%2F%2A")).To(BeEmpty())
+		Expect(admin.Fail("kubectl", "get", "--raw="+kubernetesPath+rules+"/raw%2F%2A")).To(ContainSubstring("NotFound"))
+		Expect(outcome(pushOf(dana, "raw/1"))).To(Succeed())
+	})
+
+	It("has a door through kube-apiserver that no namespace waits for", func() {
+		Expect(identity.Status("GET /projects/barn%2Fapp")).To(Equal(http.StatusOK))
+		begun := time.Now()
+		admin.Kubectl("delete", "namespace", "barn", "--timeout=60s")
+		report("namespace deleted after", time.Since(begun))
+		Expect(identity.Status("GET /projects/barn%2Fapp")).To(Equal(http.StatusNotFound))
+		Expect(max.Status("GET /projects/barn%2Fapp")).To(Equal(http.StatusNotFound))
 	})
 })
+
+// outcome is that of one attempt, without what is on the screen.
+func outcome(try command) error {
+	_, err := try()
+	return err
+}
+
+// pushersAtOnce is how many clients hammer.
+const pushersAtOnce = 4
+
+// pushers are clients that push one commit to a new branch without pause, as git does and faster.
+type pushers struct {
+	refused, accepted atomic.Int64
+	cancel            context.CancelFunc
+	wait              sync.WaitGroup
+}
+
+func hammer(url, token, branch, commit string) *pushers {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &pushers{cancel: cancel}
+	body := pushOfNothing(branch, commit)
+	client := http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: pushersAtOnce}}
+	for range pushersAtOnce {
+		p.wait.Go(func() {
+			defer GinkgoRecover()
+			for ctx.Err() == nil {
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/git-receive-pack", bytes.NewReader(body))
+				Expect(err).NotTo(HaveOccurred())
+				r.SetBasicAuth("somebody", token)
+				r.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+				response, err := client.Do(r)
+				if ctx.Err() != nil {
+					return
+				}
+				Expect(err).NotTo(HaveOccurred())
+				text, err := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				switch {
+				case ctx.Err() != nil:
+				case bytes.Contains(text, []byte("ok refs/heads/"+branch)):
+					p.accepted.Add(1)
+				default:
+					Expect(err).NotTo(HaveOccurred())
+					Expect(string(text)).To(ContainSubstring("ng refs/heads/" + branch))
+					p.refused.Add(1)
+				}
+			}
+		})
+	}
+	return p
+}
+
+func (p *pushers) stop() {
+	p.cancel()
+	p.wait.Wait()
+}
+
+// pushOfNothing is what git sends to make a branch at a commit that is there: a command, and a pack of no objects.
+func pushOfNothing(branch, commit string) []byte {
+	command := fmt.Sprintf("%s %s refs/heads/%s\x00 report-status", strings.Repeat("0", len(commit)), commit, branch)
+	pack := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("PACK"), 2), 0)
+	sum := sha1.Sum(pack) //nolint:gosec // see above
+	return fmt.Appendf(nil, "%04x%s0000%s%s", len(command)+4, command, pack, sum[:])
+}

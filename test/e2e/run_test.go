@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -111,6 +112,20 @@ var _ = Describe("make run", func() {
 			Expect(checkout.Processes()).To(BeEmpty())
 			expectCleanLogs()
 			Expect(filepath.Join(checkout.Data(), "env")).To(BeARegularFile(), "who has a shell open can go on later")
+		})
+
+		It("leaves a control plane behind that works without it", func() {
+			plane, err := controlplane.Start(context.Background(), controlplane.Options{
+				Directory: filepath.Join(checkout.Data(), "control-plane"), Logs: GinkgoT().TempDir(), Port: ports.Kube,
+			})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func() { Expect(plane.Stop()).To(Succeed()) })
+			Expect(admin.Kubectl("get", "apiservices", "--output=name")).NotTo(ContainSubstring("v4.rest.forgeplane.dev"))
+			for _, command := range [][]string{{"api-resources"}, {"get", "projects", "--all-namespaces"}, {"create", "namespace", "quiet"}} {
+				complaint := append([]string{"-c", `exec kubectl "$@" 2>&1 >/dev/null`, "sh", "--cache-dir=" + admin.Space()}, command...)
+				Expect(admin.Do("sh", complaint...)).To(BeEmpty(), "%q", command)
+			}
+			admin.Kubectl("delete", "namespace", "quiet", "--timeout=60s")
 		})
 
 		It("takes the programs of KUBEBUILDER_ASSETS, and finds the same objects, repositories and tokens", func() {

@@ -160,7 +160,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 		Metrics: server.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      informer.New,
+			NewInformer:      new(informer.Factory).New,
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{PlatformNamespace: {}}},
 			},

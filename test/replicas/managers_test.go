@@ -1,10 +1,13 @@
 package replicas
 
 import (
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
 // takeover is how long nobody may lead when the manager that did is killed: its lease has to run out, after 15 s.
@@ -25,7 +28,7 @@ var _ = Describe("Two managers", Ordered, func() {
 		clone.Commit("unled.txt", "Nobody leads.\n")
 		clone.MustPush("unled")
 		first := one.by("root")
-		Expect(first.Call("POST "+rules, `{"name":"unled"}`)).To(HaveField("Status", 201))
+		Expect(first.Call("POST "+rules, `{"name":"unled"}`)).To(HaveField("Status", http.StatusCreated))
 		clone.Commit("unled.txt", "Nobody leads yet.\n")
 		Expect(clone.RefusedPush("unled")).To(ContainSubstring(`Branch "unled" is protected`))
 		apply("relieved")()
@@ -40,5 +43,7 @@ var _ = Describe("Two managers", Ordered, func() {
 		apply("back")()
 		report("the other leads after", time.Since(stopped))
 		Expect(time.Since(stopped)).To(BeNumerically("<", takeover/3))
+		Eventually(admin.Kubectl).WithArguments("get", "events", "--namespace="+forgeplane.Namespace, "--field-selector=reason=LeaderElection").
+			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("became leader"), "who asks the cluster is told")
 	})
 })

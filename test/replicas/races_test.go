@@ -20,7 +20,7 @@ import (
 )
 
 // rounds is how often two servers are asked for the same at once.
-const rounds = 40
+const rounds = 30
 
 // rules are the protected branches of the project.
 const rules = "/projects/yard%2Fapp/protected_branches"
@@ -113,8 +113,11 @@ var _ = Describe("Two servers", func() {
 		func(kind, field, request, body, refusal string) {
 			for round := range rounds {
 				name := fmt.Sprintf("%s-%d", strings.ToLower(kind), round)
-				filled := strings.NewReplacer("NAME", name, "YARD", fmt.Sprint(yard)).Replace(body)
-				answers := atOnce(request, [2]string{filled, filled})
+				var bodies [2]string
+				for i, side := range []string{"left", "right"} {
+					bodies[i] = strings.NewReplacer("NAME", name, "SIDE", side, "YARD", fmt.Sprint(yard)).Replace(body)
+				}
+				answers := atOnce(request, bodies)
 				slices.SortFunc(answers[:], func(a, b rest.Answer) int { return cmp.Compare(a.Status, b.Status) })
 				Expect(answers[0].Status).To(Equal(http.StatusCreated), "%s", answers)
 				Expect(answers[1].String()).To(Equal(strings.ReplaceAll(refusal, "NAME", name)), "%s", answers)
@@ -122,7 +125,7 @@ var _ = Describe("Two servers", func() {
 			}
 			expectUniqueIDs(kind)
 		},
-		Entry("a user", "User", "username", "POST /users", `{"username":"NAME","name":"Same","email":"NAME@example.com"}`,
+		Entry("a user", "User", "username", "POST /users", `{"username":"NAME","name":"Same","email":"NAME@SIDE.example"}`,
 			`409 {"message":"Username has already been taken"}`),
 		Entry("a group", "Group", "path", "POST /groups", `{"path":"NAME","name":"Same","parent_id":YARD}`,
 			`400 {"message":{"path":["has already been taken"]}}`),
@@ -155,12 +158,12 @@ var _ = Describe("Two servers", func() {
 
 	It("that a user asks for the first personal projects at once make both, in one namespace", func() {
 		var manifests strings.Builder
-		for round := range rounds / 4 {
+		for round := range rounds / 3 {
 			fmt.Fprintf(&manifests, person, fmt.Sprintf("newcomer-%d", round))
 		}
 		admin.Apply(manifests.String())
 		admin.WaitReady("user,accesstoken", "--selector=newcomer")
-		for round := range rounds / 4 {
+		for round := range rounds / 3 {
 			name := fmt.Sprintf("newcomer-%d", round)
 			first, second = one.by(name), two.by(name)
 			for _, a := range atOnce("POST /projects", [2]string{`{"path":"left"}`, `{"path":"right"}`}) {
@@ -171,7 +174,7 @@ var _ = Describe("Two servers", func() {
 	})
 
 	It("accept a token at once that was made for a user who was, and go on doing so", func() {
-		for round := range rounds / 2 {
+		for round := range rounds {
 			user := rest.Must[record](first, http.StatusCreated, "POST /users",
 				fmt.Sprintf(`{"username":"guest-%d","name":"Guest","email":"guest-%[1]d@example.com"}`, round))
 			made := rest.Must[struct{ Token string }](first, http.StatusCreated,

@@ -67,7 +67,7 @@ func (f *Family) listAll(ctx context.Context, r *listAllRequest) (endpoint.List[
 		}
 	}
 	var failed error
-	page := endpoint.Page(r.Paging, byID(all), func(k *v1alpha1.DeployKey) InstanceKey {
+	page := endpoint.Page(r.Paging, byID(identified(all)), func(k *v1alpha1.DeployKey) InstanceKey {
 		shown, err := f.showToAdmin(ctx, k)
 		failed = errors.Join(failed, err)
 		return shown
@@ -85,7 +85,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Key], 
 	if err != nil {
 		return endpoint.List[Key]{}, err
 	}
-	return endpoint.Page(r.Paging, byID(all), show), nil
+	return endpoint.Page(r.Paging, byID(identified(all)), show), nil
 }
 
 type keyRequest struct {

@@ -106,6 +106,11 @@ func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Sc
 	return f.catalog.ProjectScope(ctx, p)
 }
 
+// identified leaves out the keys that have no id yet, which are not known to the API.
+func identified(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
+	return slices.DeleteFunc(all, func(k *v1alpha1.DeployKey) bool { return k.Spec.ID == 0 })
+}
+
 // byID orders keys, the oldest id first.
 func byID(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
 	slices.SortFunc(all, func(a, b *v1alpha1.DeployKey) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })

@@ -118,7 +118,8 @@ func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return !auth.AccessOf(caller, s).Sees() }), nil
+	// One that has no id yet is not known to the API.
+	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return s.Groups[0].Spec.ID == 0 || !auth.AccessOf(caller, s).Sees() }), nil
 }
 
 func compare(by string, a, b *v1alpha1.Group) int {

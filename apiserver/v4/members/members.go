@@ -76,7 +76,8 @@ func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member
 	query := strings.ToLower(r.Query)
 	all = slices.DeleteFunc(all, func(m catalog.Member) bool {
 		u := m.User.Spec
-		return len(r.UserIDs) > 0 && !slices.Contains(r.UserIDs, u.ID) ||
+		return u.ID == 0 || // He is not known to the API yet.
+			len(r.UserIDs) > 0 && !slices.Contains(r.UserIDs, u.ID) ||
 			!strings.Contains(strings.ToLower(u.Username), query) && !strings.Contains(strings.ToLower(u.Name), query)
 	})
 	return endpoint.Page(r.Paging, all, f.show)

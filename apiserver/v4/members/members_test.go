@@ -64,6 +64,34 @@ func TestWhoMaySeeAndChangeMembers(t *testing.T) {
 	}
 }
 
+func TestSeveralMembersAreAddedAtOnce(t *testing.T) {
+	const success = `201 {"status":"success"}`
+	many := strings.TrimSuffix(strings.Repeat("4,", 101), ",")
+	tests := []struct{ body, want, members string }{
+		{`{"user_id":"4,6","access_level":30}`, success, "dora 30, otto 30, gus 30"},
+		{`{"user_id":[4,6],"access_level":30}`, success, "dora 30, otto 30, gus 30"},
+		{`{"username":"otto, gus","access_level":30}`, success, "dora 30, otto 30, gus 30"},
+		{`{"user_id":"4,3,99","access_level":30}`, `201 {"status":"error","message":{"99":"404 User Not Found","dora":"Member already exists"}}`, "dora 30, otto 30"},
+		{`{"user_id":"3,99","access_level":30}`, `409 {"message":"Member already exists"}`, "dora 30"},
+		{`{"user_id":"4,6","access_level":50}`, `403 {"message":"403 Forbidden"}`, "dora 30"},
+		{`{"user_id":"4,x","access_level":30}`, `400 {"error":"user_id is invalid"}`, "dora 30"},
+		{`{"user_id":"4,6","username":"otto","access_level":30}`, `400 {"error":"user_id, username are mutually exclusive"}`, "dora 30"},
+		{`{"user_id":[],"access_level":30}`, `404 {"message":"404 User Not Found"}`, "dora 30"},
+		{`{"user_id":"` + many + `","access_level":30}`, `400 {"message":"400 Bad request - Too many users specified (limit is 100)"}`, "dora 30"},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%.60s", tt.body), func(t *testing.T) {
+			f := newForge(t)
+			if got := f.As("mary", "POST /projects/20/members", tt.body); got.String() != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			if got := names(t, f.As("mary", "GET /projects/20/members", "")); got != tt.members {
+				t.Errorf("then the members are %s, want %s", got, tt.members)
+			}
+		})
+	}
+}
+
 // row is what the tests look at in an answer.
 type row struct {
 	ID          int64   `json:"id"`

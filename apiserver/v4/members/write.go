@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,101 @@ import (
 type addRequest struct {
 	ID          string                       `param:"id" doc:"Id or full path of the project or group."`
 	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
-	UserID      endpoint.Optional[int64]     `param:"user_id" doc:"Id of the user; either this or username."`
-	Username    endpoint.Optional[string]    `param:"username" doc:"Username of the user."`
+	UserID      endpoint.Optional[[]int64]   `param:"user_id" comma:"" doc:"Id of the user, or a list of ids; either this or username."`
+	Username    endpoint.Optional[[]string]  `param:"username" comma:"" doc:"Username of the user, or a list of usernames."`
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends."`
 }
 
-func (f *Family) add(ctx context.Context, r *addRequest) (Member, error) {
+// Added is a new member, or what has become of several.
+type Added struct {
+	*Member
+	*Outcome
+}
+
+// Outcome is what has become of several additions.
+type Outcome struct {
+	Status  string            `json:"status" doc:"success or error."`
+	Message map[string]string `json:"message,omitempty" doc:"Why some were not added, by username."`
+}
+
+// maxAdded is how many members one request adds.
+const maxAdded = 100
+
+// add adds one member, or several of which each is added if it can be.
+func (f *Family) add(ctx context.Context, r *addRequest) (Added, error) {
+	named, err := r.users()
+	if err != nil {
+		return Added{}, err
+	}
+	if len(named) == 1 {
+		m, err := f.addOne(ctx, r, named[0])
+		return Added{Member: &m}, err
+	}
+	failed := map[string]string{}
+	var first error
+	for _, u := range named {
+		_, err := f.addOne(ctx, r, u)
+		var refused *endpoint.Error
+		switch {
+		case errors.As(err, &refused):
+			failed[f.label(ctx, u)] = refused.Text()
+			first = cmp.Or(first, err)
+		case err != nil:
+			return Added{}, err
+		}
+	}
+	switch len(failed) {
+	case 0:
+		return Added{Outcome: &Outcome{Status: "success"}}, nil
+	case len(named):
+		return Added{}, first
+	default:
+		return Added{Outcome: &Outcome{Status: "error", Message: failed}}, nil
+	}
+}
+
+// users returns whom an addition names.
+func (r *addRequest) users() ([]v1alpha1.Reference, error) {
+	ids, usernames := r.UserID.Value, r.Username.Value
+	var all []v1alpha1.Reference
+	switch {
+	case len(ids) > 0 && len(usernames) > 0:
+		return nil, endpoint.Parameters("user_id, username are mutually exclusive")
+	case !r.UserID.Set && !r.Username.Set:
+		return nil, endpoint.Parameters("user_id, username are missing, at least one parameter must be provided")
+	case len(ids)+len(usernames) == 0:
+		return nil, endpoint.NotFound("User")
+	case len(ids)+len(usernames) > maxAdded:
+		return nil, endpoint.BadRequest(fmt.Sprintf("Too many users specified (limit is %d)", maxAdded))
+	}
+	for _, id := range ids {
+		all = append(all, v1alpha1.Reference{ID: id})
+	}
+	for _, name := range usernames {
+		all = append(all, v1alpha1.Reference{Path: name})
+	}
+	return all, nil
+}
+
+// label is the username of a user, or what he was named by.
+func (f *Family) label(ctx context.Context, ref v1alpha1.Reference) string {
+	u, err := f.catalog.User(ctx, ref)
+	switch {
+	case err == nil:
+		return u.Spec.Username
+	case ref.Path != "":
+		return ref.Path
+	default:
+		return strconv.FormatInt(ref.ID, 10)
+	}
+}
+
+func (f *Family) addOne(ctx context.Context, r *addRequest, named v1alpha1.Reference) (Member, error) {
 	s := auth.From(ctx)
-	u, err := f.user(ctx, r)
+	u, err := f.catalog.User(ctx, named)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Member{}, endpoint.NotFound("User")
+	}
 	if err != nil {
 		return Member{}, err
 	}
@@ -65,29 +153,6 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Member, error) {
 }
 
 func exists() error { return endpoint.Conflict("Member already exists") }
-
-// user returns the user whom an addition names.
-func (f *Family) user(ctx context.Context, r *addRequest) (*v1alpha1.User, error) {
-	id, username := r.UserID.Or(0), r.Username.Or("")
-	var ref v1alpha1.Reference
-	switch {
-	case id != 0 && username != "":
-		return nil, endpoint.Parameters("user_id, username are mutually exclusive")
-	case id != 0:
-		ref.ID = id
-	case username != "":
-		ref.Path = username
-	case r.UserID.Set || r.Username.Set:
-		return nil, endpoint.NotFound("User")
-	default:
-		return nil, endpoint.Parameters("user_id, username are missing, at least one parameter must be provided")
-	}
-	u, err := f.catalog.User(ctx, ref)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, endpoint.NotFound("User")
-	}
-	return u, err
-}
 
 // held returns the membership of a user in the project or group itself, ended or not; nil when there is none.
 func (f *Family) held(ctx context.Context, s catalog.Scope, u *v1alpha1.User) (*v1alpha1.Membership, error) {

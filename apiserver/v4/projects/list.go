@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -34,7 +37,7 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, r, func(catalog.Seen) bool { return true })
+	return f.listed(ctx, r, question{})
 }
 
 type inGroupRequest struct {
@@ -44,40 +47,74 @@ type inGroupRequest struct {
 }
 
 func (f *Family) inGroup(ctx context.Context, r *inGroupRequest) (endpoint.List[Project], error) {
-	group := auth.From(ctx).Scope.Groups[0].UID
-	return f.listed(ctx, &r.listRequest, func(s catalog.Seen) bool {
-		at := slices.IndexFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == group })
-		return at == 0 || at > 0 && r.IncludeSubgroups
-	})
+	return f.listed(ctx, &r.listRequest, question{group: auth.From(ctx).Scope.Groups[0].UID, below: r.IncludeSubgroups})
 }
 
-func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Project], error) {
+// question is one for a list: who asks for which projects, in which order.
+type question struct {
+	user  types.UID
+	admin bool
+	// group is the one that the projects are in, or below; any when it is empty.
+	group types.UID
+	below bool
+	// request is without what says which page of the list is meant.
+	request listRequest
+}
+
+// in reports whether a project is in the group.
+func (q question) in(s catalog.Seen) bool {
+	if q.group == "" {
+		return true
+	}
+	at := slices.IndexFunc(s.Groups, func(g *v1alpha1.Group) bool { return g.UID == q.group })
+	return at == 0 || at > 0 && q.below
+}
+
+func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoint.List[Project], error) {
 	caller := auth.From(ctx).Caller
 	if r.Pagination == "keyset" && r.OrderBy != "id" {
 		return endpoint.List[Project]{}, &endpoint.Error{
 			Status: 405, Body: map[string]string{"error": "Keyset pagination is not yet available for this type of request"},
 		}
 	}
-	all, err := f.catalog.Tree(caller.User, f.clock.Now()).Projects(ctx)
+	if q.admin = caller.Admin; caller.User != nil {
+		q.user = caller.User.UID
+	}
+	q.request = *r
+	q.request.Paging, q.request.Cursor = endpoint.Paging{}, endpoint.Optional[int64]{}
+	now := f.clock.Now()
+	all, err := catalog.RecallList(f.catalog, q, now, func() ([]catalog.Seen, time.Time, error) {
+		return f.find(ctx, caller, q, now)
+	})
 	if err != nil {
 		return endpoint.List[Project]{}, err
 	}
-	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		return !in(s) || !auth.AccessOf(caller, s).Sees() || !r.wants(s)
-	})
-	slices.SortFunc(all, func(a, b catalog.Seen) int {
-		order := compare(r.OrderBy, a.Project, b.Project)
-		if r.Sort == "desc" {
-			return -order
-		}
-		return order
-	})
 	show := func(s catalog.Seen) Project { return f.show(s.Scope, viewed(caller, auth.AccessOf(caller, s))) }
 	if r.Pagination == "keyset" {
 		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.Spec.ID, 10) }
 		return endpoint.Keyset(r.Paging, all, r.past(), key, show), nil
 	}
 	return endpoint.Page(r.Paging, all, show), nil
+}
+
+// find returns the answer to a question, and until when it is true.
+func (f *Family) find(ctx context.Context, caller auth.Caller, q question, now time.Time) ([]catalog.Seen, time.Time, error) {
+	tree := f.catalog.Tree(caller.User, now)
+	all, err := tree.Projects(ctx)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
+		return !q.in(s) || !auth.AccessOf(caller, s).Sees() || !q.request.wants(s)
+	})
+	slices.SortFunc(all, func(a, b catalog.Seen) int {
+		order := compare(q.request.OrderBy, a.Project, b.Project)
+		if q.request.Sort == "desc" {
+			return -order
+		}
+		return order
+	})
+	return all, tree.Until(), nil
 }
 
 // past tells which projects come after the cursor, in the order of ids; nil without one.

@@ -44,7 +44,7 @@ func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.Passi
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects", f.list).Public().Doc("List the projects that the caller may see."),
+		endpoint.Get("/projects", f.list).Public().Also(http.StatusMethodNotAllowed).Doc("List the projects that the caller may see."),
 		endpoint.Post("/projects", f.create).Doc("Make a project."),
 		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Public().Doc("Get a project."),
 		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
@@ -52,7 +52,8 @@ func (f *Family) Table() endpoint.Table {
 			Conditional().Doc("Remove a project."),
 		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Doc("Refuse every push from now on."),
 		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Doc("Take pushes again."),
-		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Public().Doc("List the projects of a group."),
+		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Public().Also(http.StatusMethodNotAllowed).
+			Doc("List the projects of a group."),
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -59,23 +61,51 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Branch], error) {
-	scope := auth.From(ctx).Scope
-	all, err := f.catalog.Protections(ctx, scope)
+	found, err := f.view(ctx, auth.From(ctx).Scope)
 	if err != nil {
 		return endpoint.List[Branch]{}, err
 	}
-	search := strings.ToLower(r.Search)
-	all = slices.DeleteFunc(all, func(b *v1alpha1.ProtectedBranch) bool {
-		return !strings.Contains(strings.ToLower(b.Spec.Branch), search)
+	all := found.all
+	if search := strings.ToLower(r.Search); search != "" {
+		all = slices.DeleteFunc(slices.Clone(all), func(b Branch) bool { return !strings.Contains(strings.ToLower(b.Name), search) })
+	}
+	return endpoint.Page(r.Paging, all, func(b Branch) Branch { return b }), nil
+}
+
+// viewOf is the question for the protections of a project.
+type viewOf struct{ project types.UID }
+
+// view is what is shown of every protection that a project is under.
+type view struct {
+	// all are in the order of their ids.
+	all []Branch
+	// named has of each branch the nearest one: the project's own before those of its groups.
+	named map[string]Branch
+}
+
+func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
+	return catalog.Recall(f.catalog, viewOf{scope.Project.UID}, time.Time{}, func() (v view, never time.Time, err error) {
+		all, err := f.catalog.Protections(ctx, scope)
+		if err != nil {
+			return v, never, err
+		}
+		v = view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
+		for _, b := range all {
+			if b.Spec.ID == 0 { // It is not known to the API yet.
+				continue
+			}
+			one, err := f.show(ctx, scope, b)
+			if err != nil {
+				return v, never, err
+			}
+			v.all = append(v.all, one)
+			if _, nearer := v.named[one.Name]; !nearer {
+				v.named[one.Name] = one
+			}
+		}
+		slices.SortStableFunc(v.all, func(a, b Branch) int { return cmp.Compare(a.ID, b.ID) })
+		return v, never, nil
 	})
-	slices.SortFunc(all, func(a, b *v1alpha1.ProtectedBranch) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
-	var failed error
-	page := endpoint.Page(r.Paging, all, func(b *v1alpha1.ProtectedBranch) Branch {
-		shown, err := f.show(ctx, scope, b)
-		failed = errors.Join(failed, err)
-		return shown
-	})
-	return page, failed
 }
 
 type nameRequest struct {
@@ -84,17 +114,15 @@ type nameRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, r *nameRequest) (Branch, error) {
-	scope := auth.From(ctx).Scope
-	all, err := f.catalog.Protections(ctx, scope)
+	found, err := f.view(ctx, auth.From(ctx).Scope)
 	if err != nil {
 		return Branch{}, err
 	}
-	for _, b := range all {
-		if b.Spec.Branch == r.Name {
-			return f.show(ctx, scope, b)
-		}
+	b, ok := found.named[r.Name]
+	if !ok {
+		return Branch{}, endpoint.NotFound("")
 	}
-	return Branch{}, endpoint.NotFound("")
+	return b, nil
 }
 
 type createRequest struct {
@@ -115,7 +143,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 	p := scope.Project
 	if holder, err := f.catalog.ProtectionOf(ctx, scope, r.Name); err != nil {
 		return Branch{}, err
-	} else if holder != nil {
+	} else if holder != nil && !catalog.IsDefaultProtection(holder) {
 		return Branch{}, exists(r.Name)
 	}
 	b := &v1alpha1.ProtectedBranch{
@@ -143,15 +171,10 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 	if err := check(b); err != nil {
 		return Branch{}, err
 	}
-	if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
-		return Branch{}, err
-	}
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
 		return Branch{}, refused(err)
 	}
-	if err := f.writer.Create(ctx, b); errors.Is(err, declare.ErrExists) {
-		return Branch{}, exists(r.Name)
-	} else if err != nil {
+	if err := f.protect(ctx, scope, b); err != nil {
 		return Branch{}, invalid(err)
 	}
 	return f.show(ctx, scope, b)

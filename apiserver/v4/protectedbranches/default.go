@@ -1,0 +1,77 @@
+package protectedbranches
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+const (
+	// shownWithin is how long the cache may take to show what somebody else has made.
+	shownWithin  = 2 * time.Second
+	pollInterval = 5 * time.Millisecond
+)
+
+// protect declares a protection. It takes the place of the one that a project makes for its default branch, some time after
+// it was made itself: whether that is there already makes no difference to the client.
+func (f *Family) protect(ctx context.Context, scope catalog.Scope, b *v1alpha1.ProtectedBranch) error {
+	holder, err := f.catalog.ProtectionOf(ctx, scope, b.Spec.Branch)
+	if err != nil {
+		return err
+	}
+	if holder == nil {
+		if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
+			return err
+		}
+		if err := f.writer.Create(ctx, b); !errors.Is(err, declare.ErrExists) {
+			return err
+		}
+		if holder, err = f.shown(ctx, scope, b.Spec.Branch); err != nil {
+			return err
+		}
+	}
+	if holder == nil || !catalog.IsDefaultProtection(holder) {
+		return exists(b.Spec.Branch)
+	}
+	return f.replace(ctx, holder, b)
+}
+
+// shown waits for the protection of a branch that somebody else has made just now; nil when it does not appear.
+func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) (holder *v1alpha1.ProtectedBranch, err error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, shownWithin, true, func(ctx context.Context) (bool, error) {
+		var err error
+		holder, err = f.catalog.ProtectionOf(ctx, scope, branch)
+		return holder != nil, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return nil, nil
+	}
+	return holder, err
+}
+
+// replace has the protection that a project made be what b says. b has the result.
+func (f *Family) replace(ctx context.Context, holder, b *v1alpha1.ProtectedBranch) error {
+	wanted := b.Spec
+	holder.DeepCopyInto(b)
+	err := f.writer.Update(ctx, b, func() error {
+		if !catalog.IsDefaultProtection(b) {
+			return exists(wanted.Branch)
+		}
+		delete(b.Labels, v1alpha1.LabelDefaultProtection)
+		wanted.ID = b.Spec.ID
+		b.Spec = *wanted.DeepCopy()
+		_, err := accesslevel.Assign(ctx, f.ids, b)
+		return err
+	})
+	if errors.Is(err, declare.ErrGone) {
+		return exists(wanted.Branch)
+	}
+	return err
+}

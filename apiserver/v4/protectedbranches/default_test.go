@@ -1,0 +1,72 @@
+package protectedbranches_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// byProject is the protection that the project web makes for its default branch.
+func byProject() *v1alpha1.ProtectedBranch {
+	b := declared(naturalkey.Name("web", "trunk"), "trunk", 40, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "web"}})
+	b.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
+	return b
+}
+
+const (
+	protectTrunk = "POST /projects/20/protected_branches"
+	trunk        = `{"name":"trunk","push_access_level":30}`
+	trunkExists  = `409 {"message":"Protected branch 'trunk' already exists"}`
+)
+
+// expectTaken expects that the protection of trunk is what was asked for, once.
+func expectTaken(t *testing.T, f *familytest.Forge, answer familytest.Answer) {
+	t.Helper()
+	made := familytest.Decode[Branch](t, answer)
+	if answer.Code != http.StatusCreated || made.ID == 0 || *made.PushAccessLevels[0].AccessLevel != 30 || made.PushAccessLevels[0].ID == 0 {
+		t.Fatalf("got %s", answer)
+	}
+	if got := f.As("mary", protectTrunk, trunk); got.String() != trunkExists {
+		t.Errorf("the second time: %s", got)
+	}
+	found := familytest.Decode[[]Branch](t, f.As("mary", "GET /projects/20/protected_branches?search=trunk", ""))
+	if len(found) != 1 || found[0].ID != made.ID {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestTheProtectionThatAProjectMadeGivesWay(t *testing.T) {
+	f := newForge(t, byProject())
+	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
+}
+
+func TestTheProtectionThatAProjectMakesMeanwhileGivesWay(t *testing.T) {
+	f := newForge(t)
+	made := false
+	f.Before = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.ProtectedBranch); ok && verb == "create" && !made {
+			made = true
+			return f.Client.Create(t.Context(), byProject())
+		}
+		return nil
+	}
+	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
+}
+
+func TestAProtectionThatHasNoIDYetIsNotShown(t *testing.T) {
+	b := byProject()
+	b.Spec.ID = 0
+	f := newForge(t, b)
+	for _, path := range []string{"?search=trunk", "/trunk"} {
+		if got := f.As("mary", "GET /projects/20/protected_branches"+path, ""); strings.Contains(got.Body, "trunk") {
+			t.Errorf("got %s", got)
+		}
+	}
+}
