@@ -65,9 +65,6 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 		return nil, err
 	}
 	if e.Ability() != "" && !s.Access.May(e.Ability()) {
-		if caller.Anonymous() {
-			return nil, endpoint.Unauthorized("")
-		}
 		return nil, endpoint.Forbidden("")
 	}
 	if limit, _ := e.Limit(); limit > 0 {
@@ -192,6 +189,9 @@ func (g *Guard) identify(r *http.Request) (Caller, error) {
 	if value == "" {
 		if identity, ok := IdentityFrom(r.Context()); ok {
 			c, err := g.auth.Kubernetes(r.Context(), identity)
+			if err == nil && sudoer(r) != "" {
+				return Caller{}, endpoint.Forbidden("Must be authenticated using an OAuth or personal access token to use sudo")
+			}
 			return c, refused(err, false)
 		}
 		return Caller{}, nil
@@ -245,12 +245,18 @@ func token(r *http.Request) (value string, bearer bool) {
 	return query.Get("access_token"), true
 }
 
-// sudo lets an administrator act as somebody else.
-func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
+// sudoer is whom a request is to be made as; nobody else when it is empty.
+func sudoer(r *http.Request) string {
 	as := r.Header.Get("Sudo")
 	if as == "" && strings.Contains(r.URL.RawQuery, "sudo") {
 		as = r.URL.Query().Get("sudo")
 	}
+	return as
+}
+
+// sudo lets an administrator act as somebody else.
+func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
+	as := sudoer(r)
 	if as == "" {
 		return c, nil
 	}
@@ -270,6 +276,9 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 	}
 	if err != nil {
 		return Caller{}, err
+	}
+	if err := g.auth.usable(u); err != nil {
+		return Caller{}, refused(err, false)
 	}
 	c.User, c.Admin = u, u.Spec.Admin
 	return c, nil

@@ -114,13 +114,23 @@ func (p *person) learn() {
 		var u v1alpha1.User
 		g.Expect(api.Get(context.Background(), client.ObjectKey{Name: p.name}, &u)).To(Succeed())
 		g.Expect(u.Status.ID).NotTo(BeZero())
+		p.id = u.Status.ID
+	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	p.token = valueOf(p.name)
+}
+
+// valueOf waits for the value of the access token that is declared by a name, with a Secret of the same name.
+func valueOf(name string) (value string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
 		var t v1alpha1.AccessToken
-		g.Expect(api.Get(context.Background(), client.ObjectKey{Name: p.name}, &t)).To(Succeed())
+		g.Expect(api.Get(context.Background(), client.ObjectKey{Name: name}, &t)).To(Succeed())
 		g.Expect(t.Status.Digest).NotTo(BeEmpty())
 		var secret corev1.Secret
-		g.Expect(api.Get(context.Background(), client.ObjectKey{Namespace: forgeplane.Namespace, Name: p.name}, &secret)).To(Succeed())
-		p.id, p.token = u.Status.ID, string(secret.Data["token"])
+		g.Expect(api.Get(context.Background(), client.ObjectKey{Namespace: forgeplane.Namespace, Name: name}, &secret)).To(Succeed())
+		value = string(secret.Data["token"])
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	return value
 }
 
 // made counts what fresh has named.

@@ -215,3 +215,12 @@ func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.DeployKey {
 	}
 	return k
 }
+
+func TestAKeyThatHasNoIDYetIsNotShown(t *testing.T) {
+	f := newForge(t, declared("web", 0, 'f', v1alpha1.DeployKeyReadOnly))
+	for _, path := range []string{"/deploy_keys", "/projects/20/deploy_keys"} {
+		if got := f.As("root", "GET "+path, ""); got.Code != 200 || strings.Contains(got.Body, `"key 0"`) {
+			t.Errorf("got %s", got)
+		}
+	}
+}

@@ -123,3 +123,13 @@ func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
 		t.Errorf("%d projects are left, %v", len(projects.Items), err)
 	}
 }
+
+func TestAGroupThatHasNoIDYetIsNotListed(t *testing.T) {
+	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "fresh", 0, "", v1alpha1.VisibilityPublic))
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	for _, path := range []string{"/groups", "/namespaces"} {
+		if got := f.As("root", "GET "+path, ""); got.String() != "200 []" {
+			t.Errorf("got %s", got)
+		}
+	}
+}

@@ -284,3 +284,12 @@ func TestAMaintainerCannotChangeWhoBecameAnOwnerMeanwhile(t *testing.T) {
 	g.Expect(f.As("mary", "PUT /projects/20/members/3", `{"access_level":10}`).String()).To(Equal(`403 {"message":"403 Forbidden"}`))
 	g.Expect(stored(t, f, "dora").Spec.Role).To(Equal(v1alpha1.RoleOwner))
 }
+
+func TestAUserWhoHasNoIDYetIsNotShown(t *testing.T) {
+	f := newForge(t, User("fresh", 0), InProject("acme", "web", "fresh", v1alpha1.RoleDeveloper))
+	for _, path := range []string{"/members", "/members/all"} {
+		if got := f.As("root", "GET /projects/20"+path, ""); strings.Contains(got.Body, "fresh") {
+			t.Errorf("got %s", got)
+		}
+	}
+}

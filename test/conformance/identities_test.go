@@ -1,0 +1,62 @@
+package conformance
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+)
+
+var _ = Describe("A Kubernetes identity", func() {
+	d := identities
+
+	It("that administers the cluster administers the instance, without a User", func() {
+		c := d.as(operator)
+		u, _, err := c.Users.CreateUser(&gitlab.CreateUserOptions{
+			Email: gitlab.Ptr(fresh("made") + "@example.com"), Name: gitlab.Ptr("Made"), Username: gitlab.Ptr(fresh("made")),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		team := d.newTeam(gitlab.PrivateVisibility)
+		p, _, err := c.Projects.CreateProject(&gitlab.CreateProjectOptions{Name: gitlab.Ptr("Operated"), NamespaceID: &team.group.ID})
+		Expect(err).NotTo(HaveOccurred())
+		_, _, err = c.ProjectMembers.AddProjectMember(p.ID, &gitlab.AddProjectMemberOptions{UserID: u.ID, AccessLevel: gitlab.Ptr(gitlab.OwnerPermissions)})
+		Expect(err).NotTo(HaveOccurred())
+		_, _, err = c.ProtectedBranches.ProtectRepositoryBranches(p.PathWithNamespace, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("a/*")})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = c.Users.DeleteUser(u.ID)
+		Expect(err).NotTo(HaveOccurred())
+		for _, request := range []string{"GET user", `POST projects`} {
+			Expect(answered(send(c, request, `{"name":"Mine"}`))).To(Equal(
+				`403 {"message":"403 Forbidden - Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username"}`), request)
+		}
+	})
+
+	It("acts as the User that names it, with the roles of that one", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		me, _, err := d.as(developer).Users.CurrentUser()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(me.ID).To(Equal(developer.id))
+		_, _, err = d.as(developer).Projects.GetProject(team.project.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		r := send(d.as(developer), "PUT projects/"+gitlab.PathEscape(team.project.PathWithNamespace), `{"name":"x"}`)
+		Expect(answered(r)).To(Equal(`403 {"message":"403 Forbidden"}`))
+	})
+
+	It("gives way to a token that is shown", func() {
+		Expect(answered(send(d.client(root, guest.token), "GET user", ""))).To(ContainSubstring(`"username":"guest"`))
+		Expect(answered(send(d.client(root, "no-such-token"), "GET projects", ""))).To(Equal(unknown))
+	})
+
+	It("is no token", func() {
+		for _, request := range []string{"GET personal_access_tokens/self", "POST personal_access_tokens/self/rotate", "DELETE personal_access_tokens/self"} {
+			Expect(answered(send(d.as(developer), request, ""))).To(Equal(`405 {"message":"405 Method Not Allowed"}`), request)
+		}
+	})
+
+	It("may not act as somebody else", func() {
+		for _, p := range []*person{root, operator} {
+			Expect(answered(send(d.as(p), "GET user", "", gitlab.WithSudo("guest")))).To(Equal(
+				`403 {"message":"403 Forbidden - Must be authenticated using an OAuth or personal access token to use sudo"}`), p.name)
+		}
+		Expect(answered(send(d.as(developer), "GET user", "", gitlab.WithSudo("guest")))).To(Equal(`403 {"message":"403 Forbidden - Must be admin to use sudo"}`))
+	})
+})
