@@ -77,7 +77,9 @@ var aboutCallers = []refusal{
 	{nobody, "GET projects/{secret}", ``, `404 {"message":"404 Project Not Found"}`},
 	{nobody, "GET projects/{secret}/protected_branches", ``, `404 {"message":"404 Project Not Found"}`},
 	{nobody, "GET groups/{hidden}", ``, `404 {"message":"404 Group Not Found"}`},
-	{nobody, "POST projects/{project}/protected_branches", `{"name":"x"}`, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "POST projects/{project}/protected_branches", `{"name":"x"}`, `403 {"message":"403 Forbidden"}`},
+	{nobody, "POST projects/{secret}/protected_branches", `{"name":"x"}`, `404 {"message":"404 Project Not Found"}`},
+	{nobody, "DELETE projects/{secretpath}/protected_branches/main", ``, `404 {"message":"404 Project Not Found"}`},
 	{outsider, "GET projects/{secret}", ``, `404 {"message":"404 Project Not Found"}`},
 	{outsider, "GET projects/{secretpath}/protected_branches/main", ``, `404 {"message":"404 Project Not Found"}`},
 	{outsider, "PUT projects/{secret}", `{"name":"x"}`, `404 {"message":"404 Project Not Found"}`},
@@ -255,7 +257,9 @@ var _ = withTokens("Tokens", func(d *door) {
 			Expect(me.ID).To(Equal(guest.id))
 		}
 		Expect(answered(send(d.as(root), "GET user?sudo=guest", ""))).To(ContainSubstring(`"username":"guest"`))
-		sudo := func(c *gitlab.Client, name string) string { return answered(send(c, "GET user", "", gitlab.WithSudo(name))) }
+		sudo := func(c *gitlab.Client, name string) string {
+			return answered(send(c, "GET user", "", gitlab.WithSudo(name)))
+		}
 		Expect(sudo(d.as(developer), "guest")).To(Equal(`403 {"message":"403 Forbidden - Must be admin to use sudo"}`))
 		Expect(sudo(d.as(root), "no-one")).To(Equal(`404 {"message":"404 User with ID or username 'no-one' Not Found"}`))
 		Expect(sudo(d.with(d.newToken(root.id, "api").Token), "guest")).To(HavePrefix(`403 {"error":"insufficient_scope"`))

@@ -24,10 +24,9 @@ var _ = Describe("A Kubernetes identity", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = c.Users.DeleteUser(u.ID)
 		Expect(err).NotTo(HaveOccurred())
-		for _, request := range []string{"GET user", `POST projects`} {
-			Expect(answered(send(c, request, `{"name":"Mine"}`))).To(Equal(
-				`403 {"message":"403 Forbidden - Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username"}`), request)
-		}
+		noUser := `403 {"message":"403 Forbidden - Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username"}`
+		Expect(answered(send(c, "GET user", ""))).To(Equal(noUser))
+		Expect(answered(send(c, "POST projects", `{"name":"Mine"}`))).To(Equal(noUser))
 	})
 
 	It("acts as the User that names it, with the roles of that one", func() {
@@ -57,6 +56,5 @@ var _ = Describe("A Kubernetes identity", func() {
 			Expect(answered(send(d.as(p), "GET user", "", gitlab.WithSudo("guest")))).To(Equal(
 				`403 {"message":"403 Forbidden - Must be authenticated using an OAuth or personal access token to use sudo"}`), p.name)
 		}
-		Expect(answered(send(d.as(developer), "GET user", "", gitlab.WithSudo("guest")))).To(Equal(`403 {"message":"403 Forbidden - Must be admin to use sudo"}`))
 	})
 })

@@ -48,10 +48,10 @@ func TestWhoMaySeeAndChangeProtections(t *testing.T) {
 		{"GET /projects/20/protected_branches", "", 200, 200, 200, 200, 200, 200},
 		{"GET /projects/acme%2Fsecret/protected_branches", "", 404, 404, 403, 200, 200, 200},
 		{"GET /projects/20/protected_branches/main", "", 200, 200, 200, 200, 200, 200},
-		{"POST /projects/20/protected_branches", `{"name":"x"}`, 401, 403, 403, 403, 201, 201},
+		{"POST /projects/20/protected_branches", `{"name":"x"}`, 403, 403, 403, 403, 201, 201},
 		{"POST /projects/21/protected_branches", `{"name":"x"}`, 404, 404, 403, 403, 201, 201},
-		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":true}`, 401, 403, 403, 403, 200, 200},
-		{"DELETE /projects/20/protected_branches/main", "", 401, 403, 403, 403, 204, 204},
+		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":true}`, 403, 403, 403, 403, 200, 200},
+		{"DELETE /projects/20/protected_branches/main", "", 403, 403, 403, 403, 204, 204},
 	}
 	for _, tt := range tests {
 		for who, want := range map[string]int{

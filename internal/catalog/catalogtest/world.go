@@ -6,6 +6,8 @@ package catalogtest
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/informer"
 )
 
 // World is the declared objects. It is for one goroutine.
@@ -32,6 +35,7 @@ type World struct {
 	cache     cache.Cache
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
 	clock     time.Time
+	changes   atomic.Int64
 }
 
 // New returns a world that holds the objects, each younger than the one before.
@@ -68,9 +72,16 @@ func New(t testing.TB, objects ...client.Object) *World {
 // Reader returns the cache.
 func (w *World) Reader() client.Reader { return w.cache }
 
-// Catalog returns a catalog of what the world holds at each time.
+// Catalog returns a catalog of what the world holds at each time. It remembers its answers, as in production.
 func (w *World) Catalog(rules ...catalog.RootGroupRule) *catalog.Catalog {
-	return catalog.New(w.cache, rules...)
+	c := catalog.New(w.cache, rules...)
+	c.Remember(w)
+	return c
+}
+
+// Revision counts the changes.
+func (w *World) Revision() (informer.Revision, bool) {
+	return informer.Revision{strconv.FormatInt(w.changes.Load(), 10)}, true
 }
 
 // Put adds objects, or takes them in the place of those of the same name. An object without a UID or a creation time
@@ -86,6 +97,7 @@ func (w *World) Put(objects ...client.Object) {
 			o.SetCreationTimestamp(metav1.Time{Time: w.clock})
 		}
 		w.must(w.indexer(o).Add(o))
+		w.changes.Add(1)
 	}
 }
 
@@ -93,6 +105,7 @@ func (w *World) Put(objects ...client.Object) {
 func (w *World) Remove(o client.Object) {
 	w.t.Helper()
 	w.must(w.indexer(o).Delete(o))
+	w.changes.Add(1)
 }
 
 func (w *World) indexer(o client.Object) toolscache.Indexer {
