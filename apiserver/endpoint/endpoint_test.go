@@ -159,6 +159,8 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"application/json", `{"name":"n","color":"c","priority":null}`, "201", `"Priority":{"Set":true,"Null":true,"Value":0}`},
 		{"application/json", `{"name":"n","color":"c","priority":1.5}`, "400", `{"error":"priority is invalid"}`},
 		{"application/json", `{"name":"` + strings.Repeat("x", 5<<20) + `"}`, "413", `413 Request Entity Too Large`},
+		{"none", `{"name":"n","color":"c","priority":1}`, "201", `"Value":1`},
+		{"none", `name`, "400", `error`},
 		{"text/plain", `name`, "415", `not supported`},
 		{"multipart/form-data", `x`, "400", `{"error":"the form is malformed"}`},
 	}
@@ -169,6 +171,9 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 				r = httptest.NewRequest(http.MethodPost, "/projects/1/labels?"+tt.sent, http.NoBody)
 			}
 			r.Header.Set("Content-Type", tt.contentType)
+			if tt.contentType == "none" {
+				r.Header.Del("Content-Type")
+			}
 			w := serve(t, echoing, r)
 			if got := fmt.Sprint(w.Code); got != tt.status || !strings.Contains(w.Body.String(), tt.want) {
 				t.Errorf("got %d %.300s\nwant %s %s", w.Code, w.Body, tt.status, tt.want)

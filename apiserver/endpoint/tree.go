@@ -45,7 +45,7 @@ func readTree(r *http.Request) (tree, error) {
 	}
 	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.Header.Get("Content-Type") == "" {
-		return all, skipEmpty(r)
+		return all, addUntyped(all, r)
 	}
 	if err != nil {
 		return nil, unsupported(r.Header.Get("Content-Type"))
@@ -67,11 +67,16 @@ func unsupported(kind string) *Error {
 	return &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
 }
 
-// skipEmpty lets a body pass that has no type, if there is none in truth.
-func skipEmpty(r *http.Request) error {
-	switch n, err := io.ReadFull(r.Body, make([]byte, 1)); {
+// addUntyped reads a body without a type, which is JSON where there is one in truth: kubectl create --raw says no type.
+func addUntyped(all tree, r *http.Request) error {
+	first := make([]byte, 1)
+	switch n, err := io.ReadFull(r.Body, first); {
 	case n > 0:
-		return unsupported("")
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(first), r.Body), r.Body}
+		return addJSON(all, r)
 	case errors.Is(err, io.EOF):
 		return nil
 	default:

@@ -70,9 +70,7 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
 	_, err := c.catalog.User(ctx, t.Spec.UserRef)
-	if err != nil {
-		t.Status.Digest = ""
-	}
+	// The digest stays: a server may know the user already, and looks for him on each request.
 	return reference.Unresolved("userRef", err)
 }
 

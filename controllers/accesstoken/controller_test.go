@@ -257,7 +257,7 @@ var _ = Describe("An access token", func() {
 		By("deleting him, and declaring him again")
 		f.Delete(ada)
 		f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef: user ada: not found")
-		Expect(token.Status.Digest).To(BeEmpty())
+		Expect(token.Status.Digest).To(Equal(digest), "it is good again at once when he is declared again")
 		f.Create(forge.User("ada").Build())
 		f.ExpectReady(token)
 		Expect(token.Status.Digest).To(Equal(digest))

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,6 +106,12 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	return w.seen(ctx, obj)
 }
 
+// How long Ensure waits for the cache to show what another replica has made, and how often it looks.
+const (
+	ensureTimeout  = 10 * time.Second
+	ensureInterval = 5 * time.Millisecond
+)
+
 // Ensure makes an object unless it is there, and reads it in either case.
 func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
@@ -114,7 +122,15 @@ func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 		return err
 	}
 	// Another replica was faster, and the cache may still have to learn of it.
-	return w.live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	key := client.ObjectKeyFromObject(obj)
+	err = wait.PollUntilContextTimeout(ctx, ensureInterval, ensureTimeout, true, func(ctx context.Context) (bool, error) {
+		err := w.client.Get(ctx, key, obj)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the cache to show %s: %w", key, err)
+	}
+	return nil
 }
 
 // Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result.

@@ -48,6 +48,20 @@ var _ = throughEachDoor("Members of a project", func(d *door) {
 		}
 	})
 
+	It("are added several at a time", func() {
+		team := d.newTeam(gitlab.PrivateVisibility)
+		first, second := d.newUser(fresh("several")), d.newUser(fresh("several"))
+		c := d.as(maintainer).ProjectMembers
+		_, r, err := c.AddProjectMember(team.project.ID, &gitlab.AddProjectMemberOptions{
+			UserID: fmt.Sprintf("%d,%d", first.ID, second.ID), AccessLevel: gitlab.Ptr(gitlab.GuestPermissions),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answered(r)).To(Equal(`201 {"status":"success"}`))
+		listed, _, err := c.ListProjectMembers(team.project.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listed).To(ConsistOf(HaveField("ID", first.ID), HaveField("ID", second.ID)))
+	})
+
 	It("are those of the project itself, or those of the groups above as well", func() {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		u := d.newUser(fresh("Own_mem.ber-"))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,13 +195,14 @@ spec: {projectRef: {name: app}, branch: declared, push: [{role: Maintainer}]}
 	})
 
 	It("is read and written with kubectl alone", func() {
-		// kubectl does not say what a body is, so that what is written is in the query.
 		raw := func(verb, path string, more ...string) string {
 			GinkgoHelper()
 			return admin.Kubectl(append([]string{verb, "--raw=" + kubernetesPath + path}, more...)...)
 		}
 		const nothing = "--filename=-"
-		Expect(raw("create", rules+"?name=raw/*&push_access_level=0", nothing)).To(ContainSubstring(`"name":"raw/*"`))
+		file := filepath.Join(GinkgoT().TempDir(), "rule.json")
+		Expect(os.WriteFile(file, []byte(`{"name": "raw/*", "push_access_level": 0}`), 0o600)).To(Succeed())
+		Expect(raw("create", rules, "--filename="+file)).To(ContainSubstring(`"name":"raw/*"`))
 		Expect(raw("get", rules+"?search=raw")).To(HavePrefix(`[{`))
 		Expect(raw("get", rules+"/raw%2F%2A")).To(ContainSubstring(`"access_level_description":"No one"`))
 		Expect(outcome(pushOf(dana, "raw/1"))).NotTo(Succeed())

@@ -24,7 +24,7 @@ func TestWalkthrough(t *testing.T) {
 var elsewhere = map[string]string{
 	"make run":                "the suite has started what it starts, in the same checkout",
 	"make test":               "this test is a part of it",
-	"make bench":              "it takes half an hour, and the machine for itself",
+	"make bench":              "it takes an hour, and the machine for itself",
 	"make bench ROWS='^git/'": "see make bench",
 	"make bench ROWS='^(git|protections|restart)/'": "see make bench",
 	"go run ./test/bench --list":                    "it compiles Forgeplane anew, since the copy of the checkout is in another place",
