@@ -151,7 +151,7 @@ func (r *rest) answer(c *http.Client, request *http.Request, q question) (file s
 		return "", err
 	}
 	text, err := io.ReadAll(answer.Body)
-	if err = errors.Join(err, answer.Body.Close()); err != nil {
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
 		return "", err
 	}
 	if answer.StatusCode != http.StatusOK {

@@ -97,7 +97,7 @@ func rows() []*figures.Row {
 
 func restRowsUnmeasured() []*figures.Row {
 	const bare, behind = "a bare handler", "a bare handler behind kube-apiserver"
-	var direct, aggregated []*figures.Row
+	var all, aggregated []*figures.Row
 	for _, one := range []struct {
 		id, name string
 		least    float64
@@ -108,14 +108,14 @@ func restRowsUnmeasured() []*figures.Row {
 		{rowRESTRules, "list 20 of 45 protected branches", 0.25},
 		{rowRESTProjects, "list 20 of 2,500 projects", 0.15},
 	} {
-		direct = append(direct, &figures.Row{
+		all = append(all, &figures.Row{
 			ID: one.id, Name: one.name, Unit: figures.PerSecond, Against: bare, Bound: &figures.Bound{Of: figures.Ratio, AtLeast: one.least},
 		})
 		aggregated = append(aggregated, &figures.Row{
 			ID: throughKubernetes(one.id), Name: one.name + " through kube-apiserver", Unit: figures.PerSecond, Against: behind,
 		})
 	}
-	all := append(direct, &figures.Row{
+	all = append(all, &figures.Row{
 		ID: rowRESTRuleSlow, Name: "GET one protected branch, 99th percentile", Unit: figures.Milliseconds, Against: bare, Bound: atMost(20),
 	})
 	return append(append(all, aggregated...),

@@ -94,7 +94,7 @@ var _ = throughEachDoor("Projects", func(d *door) {
 				Search: gitlab.Ptr(changed.PathWithNamespace), SearchNamespaces: gitlab.Ptr(true), Archived: gitlab.Ptr(true),
 			})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(len(listed) == 1).To(Equal(step.archived))
+			Expect(listed).To(HaveLen(map[bool]int{true: 1}[step.archived]))
 		}
 
 		r, err := c.Projects.DeleteProject(changed.PathWithNamespace, &gitlab.DeleteProjectOptions{})

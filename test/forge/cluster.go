@@ -111,9 +111,9 @@ func StartCluster() *Cluster {
 	}})
 	Expect(err).NotTo(HaveOccurred())
 	for _, kind := range append(kinds(), &corev1.Namespace{}, &corev1.Secret{}) {
-		informer, err := c.manager.GetCache().GetInformer(ctx, kind)
+		of, err := c.manager.GetCache().GetInformer(ctx, kind)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = informer.AddEventHandler(c.statuses)
+		_, err = of.AddEventHandler(c.statuses)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	c.start(c.manager)

@@ -1,0 +1,74 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// BenchmarkREST serves the requests that make bench counts, without a network, and reports what each allocates. The rows
+// that end in "changing" are of a forge in which an object changes before every request, so that nothing is remembered.
+func BenchmarkREST(b *testing.B) {
+	const projects, rules, first = 2500, 45, 100_000
+	w := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
+	for n := range projects {
+		p := familytest.Project(team, fmt.Sprintf("many-%d", n), int64(first+n), "team", v1alpha1.VisibilityPrivate)
+		p.Status.FullPath = "above/team/" + p.Spec.Path
+		w.Put(p)
+	}
+	for n := range rules {
+		w.Put(&v1alpha1.ProtectedBranch{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: fmt.Sprintf("rule-%d", n)},
+			Spec: v1alpha1.ProtectedBranchSpec{
+				ID: int64(first + n), ProjectRef: &v1alpha1.Reference{Name: "many-0"}, Branch: fmt.Sprintf("release/%02d/*", n),
+				Push: []v1alpha1.AccessLevel{{Role: v1alpha1.AccessDeveloper}, {UserRef: &v1alpha1.Reference{Name: "target"}}},
+			},
+		})
+	}
+	external, err := url.Parse(familytest.WebURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
+	handler := newREST(restOptions{
+		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat),
+		writer: declare.NewWriter(nil, nil, ids), ids: ids, log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
+	})
+	for _, path := range []string{
+		"/user", "/projects/100000", "/projects/100000/protected_branches/release%2F07%2F%2A",
+		"/projects/100000/protected_branches?per_page=20", "/projects?per_page=20",
+	} {
+		for _, changing := range []bool{false, true} {
+			name := path
+			if changing {
+				name += " changing"
+			}
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if changing {
+						w.Put(familytest.User("newcomer", newcomerID))
+					}
+					r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, http.NoBody)
+					r.Header.Set("PRIVATE-TOKEN", familytest.Value(member("group", v1alpha1.RoleMaintainer)))
+					answer := httptest.NewRecorder()
+					if handler.ServeHTTP(answer, r); answer.Code != http.StatusOK {
+						b.Fatal(answer.Code, answer.Body)
+					}
+				}
+			})
+		}
+	}
+}
