@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"go.uber.org/zap/zapcore"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -15,7 +14,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -121,15 +119,8 @@ func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager,
 		LeaderElectionNamespace: o.namespace,
 		// The process ends when it does not lead any more, so the next one need not wait for the lease to run out.
 		LeaderElectionReleaseOnCancel: true,
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      informers.New,
-			ByObject: map[client.Object]cache.ByObject{
-				// Secrets of tenants are read one by one when they are needed.
-				&corev1.Secret{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
-			},
-		},
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Cache:                         informers.CacheOptions(o.namespace),
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)

@@ -9,11 +9,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxStores is how many informers a Revision can speak of.
@@ -26,6 +29,18 @@ type Revision [maxStores]string
 type Factory struct {
 	mu     sync.RWMutex
 	stores []cache.Store
+}
+
+// CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's.
+func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
+	return ctrlcache.Options{
+		DefaultTransform: ctrlcache.TransformStripManagedFields(),
+		NewInformer:      f.New,
+		ByObject: map[client.Object]ctrlcache.ByObject{
+			// Secrets of tenants are read one by one when they are needed.
+			&corev1.Secret{}: {Namespaces: map[string]ctrlcache.Config{platform: {}}},
+		},
+	}
 }
 
 // New makes an informer. It is for cache.Options.NewInformer of controller-runtime.

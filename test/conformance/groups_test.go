@@ -70,8 +70,9 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		below := d.newGroup(owner, team.group, gitlab.PrivateVisibility)
 		paths := func(p *person, o *gitlab.ListGroupsOptions) (all []string) {
 			GinkgoHelper()
-			o.PerPage = 100
-			list, _, err := d.as(p).Groups.ListGroups(o)
+			list, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.Group, *gitlab.Response, error) {
+				return d.as(p).Groups.ListGroups(o, page)
+			})
 			Expect(err).NotTo(HaveOccurred())
 			for _, g := range list {
 				all = append(all, g.FullPath)
@@ -86,9 +87,8 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Expect(paths(developer, &gitlab.ListGroupsOptions{MinAccessLevel: gitlab.Ptr(gitlab.DeveloperPermissions)})).To(ContainElement(below.FullPath))
 		Expect(paths(developer, &gitlab.ListGroupsOptions{MinAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions)})).NotTo(ContainElement(below.FullPath))
 		Expect(paths(owner, &gitlab.ListGroupsOptions{TopLevelOnly: gitlab.Ptr(true)})).NotTo(ContainElement(below.FullPath))
-		ascending := paths(owner, &gitlab.ListGroupsOptions{OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("desc"), Owned: gitlab.Ptr(true)})
-		Expect(ascending[0]).To(Equal(below.FullPath))
-		Expect(ascending[1]).To(Equal(team.group.FullPath))
+		newest := paths(owner, &gitlab.ListGroupsOptions{OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("desc"), Owned: gitlab.Ptr(true)})
+		Expect(newest[:2]).To(Equal([]string{below.FullPath, team.group.FullPath}))
 
 		for _, id := range []any{team.group.ID, team.group.FullPath} {
 			subgroups, _, err := d.as(guest).Groups.ListSubGroups(id, &gitlab.ListSubGroupsOptions{Search: gitlab.Ptr("ÜNÏTED")})

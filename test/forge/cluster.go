@@ -45,7 +45,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -158,14 +157,8 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
 		Scheme:  c.scheme,
 		Metrics: server.Options{BindAddress: "0"},
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			NewInformer:      new(informer.Factory).New,
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Secret{}: {Namespaces: map[string]cache.Config{PlatformNamespace: {}}},
-			},
-		},
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Cache:   new(informer.Factory).CacheOptions(PlatformNamespace),
+		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		// Several managers follow each other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})

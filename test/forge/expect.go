@@ -44,7 +44,7 @@ func (f *Forge) ReconcileOnce(obj frame.Object) (reconcile.Result, error) {
 	Expect(f.running).To(BeNil(), "the controllers run: nothing is to come between them")
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	result, err := f.controllers[f.kind(obj)].reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	result, err := f.controllers[f.kind(obj)].Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
 	gone := f.refresh(obj)
 	if apierrors.IsNotFound(gone) {
 		obj.SetUID("")

@@ -21,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -54,7 +56,7 @@ type Forge struct {
 	options     Options
 	engine      *git.Engine
 	events      *recorder
-	controllers map[string]registered
+	controllers map[string]reconcile.Reconciler
 	storages    string
 	running     *Running
 	ran         bool
@@ -72,13 +74,16 @@ func New(c *Cluster, o Options) *Forge {
 		Catalog: cat, Repositories: repository.New(engine, cat),
 		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
 		cluster: c, options: o, engine: engine, events: &recorder{}, storages: GinkgoT().TempDir(),
+		controllers: map[string]reconcile.Reconciler{},
 	}
 	writer := settled{c.manager.GetClient()}
 	f.IDs = ids.New(c.manager.GetCache(), c.manager.GetAPIReader(), writer, PlatformNamespace, o.IDs)
-	f.controllers = parts{
-		client: writer, secrets: c.manager.GetAPIReader(), events: f.events, catalog: cat, ids: f.IDs,
-		repositories: f.Repositories, clock: f.Clock, fileImport: o.AllowFileImport,
-	}.controllers()
+	for _, one := range (controllers.Parts{
+		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
+		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
+	}).All() {
+		f.controllers[one.Kind] = one.Reconciler
+	}
 	DeferCleanup(f.clean)
 	DeferCleanup(c.statuses.expectLawful)
 	return f

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -44,11 +45,11 @@ func (f *Forge) Run() *Running {
 	mgr := f.cluster.newManager(ctx, &r.Writes)
 	r.cache = mgr.GetCache()
 	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
-	Expect(parts{
-		client: mgr.GetClient(), secrets: mgr.GetAPIReader(), events: mgr.GetEventRecorder("forgeplane"), catalog: cat,
-		ids:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
-		repositories: repository.New(f.engine, cat), clock: f.Clock, fileImport: f.options.AllowFileImport,
-	}.addTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
+	Expect(controllers.Parts{
+		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
+		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
+		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport,
+	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
 	r.stop = f.cluster.start(mgr)
 	f.running, f.ran = r, true
 	return r

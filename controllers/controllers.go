@@ -1,0 +1,86 @@
+// Package controllers has all controllers together: a kind is added to the forge by a line here.
+package controllers
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/controllers/accesstoken"
+	"github.com/forgeplane/forgeplane/controllers/deploykey"
+	"github.com/forgeplane/forgeplane/controllers/group"
+	"github.com/forgeplane/forgeplane/controllers/membership"
+	"github.com/forgeplane/forgeplane/controllers/project"
+	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
+	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
+	"github.com/forgeplane/forgeplane/controllers/user"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Parts are what the controllers are made of.
+type Parts struct {
+	Client client.Client
+	// Secrets reads those of tenants, past the cache.
+	Secrets      client.Reader
+	Events       events.EventRecorder
+	Catalog      *catalog.Catalog
+	IDs          *ids.Allocator
+	Repositories *repository.Repositories
+	Clock        clock.PassiveClock
+	// Namespace is the platform's.
+	Namespace string
+	// AllowFileImport lets importURL be a file URL.
+	AllowFileImport bool
+}
+
+// Controller is that of one kind.
+type Controller struct {
+	Kind       string
+	Reconciler reconcile.Reconciler
+	setup      func(ctrl.Manager, controller.Options) error
+}
+
+// All returns the controllers of all kinds.
+func (p Parts) All() []Controller {
+	c, e, cat := p.Client, p.Events, p.Catalog
+	return []Controller{
+		of("User", c, user.New(c, e, cat, p.IDs)),
+		of("AccessToken", c, accesstoken.New(c, e, cat, p.IDs, p.Clock, p.Namespace)),
+		of("RepositoryStorage", c, repositorystorage.New(c, e, cat)),
+		of("Group", c, group.New(c, e, cat, p.IDs)),
+		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{
+			Secrets: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport,
+		})),
+		of("Membership", c, membership.New(c, e, cat, p.Clock)),
+		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
+		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
+	}
+}
+
+// AddTo adds the controllers of all kinds to a manager.
+func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
+	for _, one := range p.All() {
+		if err := one.setup(mgr, o); err != nil {
+			return fmt.Errorf("setting up the controller of %s: %w", one.Kind, err)
+		}
+	}
+	return nil
+}
+
+// one is what every controller has.
+type one[T frame.Object] interface {
+	reconcile.ObjectReconciler[T]
+	SetupWithManager(mgr ctrl.Manager, o controller.Options) error
+}
+
+func of[T frame.Object](kind string, c client.Client, o one[T]) Controller {
+	return Controller{Kind: kind, Reconciler: reconcile.AsReconciler(c, o), setup: o.SetupWithManager}
+}
