@@ -16,7 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
-	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // archived is what a pusher reads who is not to wait for better times.
@@ -87,7 +86,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	return &githttp.Project{
 		ID: p.Spec.ID, Repository: repo,
 		CanFetch: access.May(auth.ReadCode),
-		Actor:    g.actor(who, access),
+		Actor:    g.auth.Actor(who, access),
 		ReadOnly: readOnly(p),
 		Rules: func(ctx context.Context, branches []string) ([]protection.Rule, error) {
 			return g.rules(ctx, p, branches)
@@ -108,25 +107,6 @@ func (g *gitAccess) caller(ctx context.Context, c githttp.Caller) (auth.Caller, 
 		return auth.Caller{}, err
 	}
 	return auth.Caller{User: u, Admin: u.Spec.Admin}, nil
-}
-
-func (g *gitAccess) actor(c auth.Caller, access auth.Access) protection.Actor {
-	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
-	if !access.May(auth.PushCode) {
-		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
-	}
-	if c.Anonymous() {
-		return actor
-	}
-	actor.UserID = c.User.Spec.ID
-	actor.InGroup = func(ctx context.Context, id int64) (bool, error) {
-		group, err := g.catalog.GroupByID(ctx, id)
-		if err != nil {
-			return false, err
-		}
-		return g.auth.InGroup(ctx, c, group)
-	}
-	return actor
 }
 
 // rules reads the protections as they are when the push is decided, not when it began.

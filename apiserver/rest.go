@@ -70,7 +70,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		projects.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Projects"),
 		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
-		protectedbranches.New(o.catalog, o.writer, o.ids).Table().Named("Protected branches"),
+		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
 	)
 }
 

@@ -112,18 +112,30 @@ func (p protected) decideDelete(ctx context.Context, actor Actor, change Change)
 		return refuse("%s, so Git cannot delete it. Whoever may unprotect it can delete it through the API.", p)
 	}
 	for _, r := range p.rules {
-		grants := r.Unprotect
-		if len(grants) == 0 {
-			grants = []Grant{{Role: role.Maintainer}}
-		}
-		if ok, err := actor.holdsAny(ctx, grants); err != nil {
+		if ok, err := actor.MayUnprotect(ctx, *r); err != nil {
 			return Verdict{}, fmt.Errorf("deciding who may delete %s: %w", p.branch, err)
 		} else if !ok {
 			one := protected{branch: p.branch, rules: []*Rule{r}}
-			return refuse("%s: %s may delete it. %s.", one, who(grants), sentence(actor.describe()))
+			return refuse("%s: %s may delete it. %s.", one, who(r.unprotect()), sentence(actor.describe()))
 		}
 	}
 	return Verdict{Allowed: true}, nil
+}
+
+// MayUnprotect reports whether an actor who may change the settings of the project may change or remove a rule: any one grant
+// suffices, and an administrator needs none, so that no rule is there for ever.
+func (a Actor) MayUnprotect(ctx context.Context, r Rule) (bool, error) {
+	if a.Admin {
+		return true, nil
+	}
+	return a.holdsAny(ctx, r.unprotect())
+}
+
+func (r *Rule) unprotect() []Grant {
+	if len(r.Unprotect) == 0 {
+		return []Grant{{Role: role.Maintainer}}
+	}
+	return r.Unprotect
 }
 
 func (p protected) grants(of func(*Rule) []Grant) []Grant {

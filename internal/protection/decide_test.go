@@ -260,3 +260,32 @@ func TestDecideFailsClosed(t *testing.T) {
 		}
 	}
 }
+
+func TestMayUnprotect(t *testing.T) {
+	const user, group, none = 7, 8, role.None
+	tests := []struct {
+		name   string
+		grants []Grant
+		actor  Actor
+		want   bool
+	}{
+		{"nobody is named, a maintainer", nil, Actor{UserID: 1, Role: role.Maintainer}, true},
+		{"nobody is named, a developer", nil, Actor{UserID: 1, Role: role.Developer}, false},
+		{"a user, himself", []Grant{{UserID: user}}, Actor{UserID: user, Role: role.Maintainer}, true},
+		{"a user, another", []Grant{{UserID: user}}, Actor{UserID: 1, Role: role.Owner}, false},
+		{"a group, a member", []Grant{{UserID: user}, {GroupID: group}}, Actor{UserID: 1, Role: role.Maintainer, InGroup: memberOf(group)}, true},
+		{"administrators, an owner", []Grant{{Role: role.Admin}}, Actor{UserID: 1, Role: role.Owner}, false},
+		{"administrators, one", []Grant{{Role: role.Admin}}, Actor{UserID: 1, Admin: true}, true},
+		{"a user, an administrator", []Grant{{UserID: user}}, Actor{UserID: 1, Admin: true}, true},
+		{"no one, an administrator without a user", []Grant{{Role: none}}, Actor{Admin: true}, true},
+		{"no one, an owner", []Grant{{Role: none}}, Actor{UserID: 1, Role: role.Owner}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.actor.MayUnprotect(t.Context(), Rule{Name: "main", Unprotect: tt.grants})
+			if err != nil || got != tt.want {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}

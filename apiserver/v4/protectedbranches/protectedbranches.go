@@ -28,13 +28,14 @@ type Family struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
 	ids     accesslevel.Allocator
+	guard   *auth.Guard
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;patch;delete
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator) *Family {
-	return &Family{catalog: cat, writer: w, ids: ids}
+func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {
+	return &Family{catalog: cat, writer: w, ids: ids, guard: guard}
 }
 
 // Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is

@@ -1,0 +1,31 @@
+package auth
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Actor is a caller in the decisions about the refs of a project to which he has an access.
+func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
+	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
+	if !access.May(PushCode) {
+		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
+	}
+	if c.User == nil {
+		return actor
+	}
+	actor.UserID = c.User.Spec.ID
+	actor.InGroup = func(ctx context.Context, id int64) (bool, error) {
+		group, err := a.catalog.GroupByID(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		return a.InGroup(ctx, c, group)
+	}
+	return actor
+}
+
+// Actor is whoever makes a request, in the decisions about the refs of the project that it names.
+func (g *Guard) Actor(s Subject) protection.Actor { return g.auth.Actor(s.Caller, s.Access) }
