@@ -56,7 +56,7 @@ func defaults(p parts) *options {
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git", home: "forgeplane-home",
+		gitBinary: "git", home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 	}
 }
@@ -71,7 +71,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39 or later")
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
-	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, and log for people")
+	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
 	o.service.bind(f)
 	if p.controllers {
 		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
@@ -83,8 +83,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
 		o.door.bind(f)
-		f.IntVar(&o.rateLimit.Authenticated, "rate-limit-authenticated", 0, "REST requests of a user that are served in a minute; 0 for any number")
-		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", 0, "REST requests from an address without a good token that are served in a minute; 0 for any number")
+		f.IntVar(&o.rateLimit.Authenticated, "rate-limit-authenticated", o.rateLimit.Authenticated, "REST requests of a user that are served in a minute; 0 for any number")
+		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", o.rateLimit.Unauthenticated, "REST requests from an address without a good token that are served in a minute; 0 for any number")
 		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
@@ -122,7 +122,10 @@ func (o *options) limits() (ratelimit.Options, error) {
 	if err != nil {
 		return limits, fmt.Errorf("--trusted-proxies: %w", err)
 	}
-	limits.TrustedProxies, limits.Endpoints = proxies, !o.development
+	if o.development {
+		return ratelimit.Options{TrustedProxies: proxies}, nil
+	}
+	limits.TrustedProxies, limits.Endpoints = proxies, true
 	return limits, nil
 }
 

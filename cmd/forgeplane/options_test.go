@@ -1,0 +1,62 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+// parse returns the options of a process with all parts.
+func parse(t *testing.T, args ...string) *options {
+	t.Helper()
+	p := parts{controllers: true, server: true}
+	o := defaults(p)
+	flags := pflag.NewFlagSet("forgeplane", pflag.ContinueOnError)
+	o.bind(flags, p)
+	NewWithT(t).Expect(flags.Parse(args)).To(Succeed())
+	return o
+}
+
+func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
+	for flag, args := range map[string][]string{
+		"--first-id":                 {"--first-id=0"},
+		"--concurrency":              {"--concurrency=0"},
+		"--external-url":             {"--external-url=forge.example"},
+		"--root-groups":              {"--root-groups=team-a"},
+		"--rate-limit-authenticated": {"--rate-limit-authenticated=-1"},
+		"--trusted-proxies":          {"--trusted-proxies=everybody"},
+		"--tls-cert-file":            {"--tls-cert-file=tls.crt"},
+		"--audit-policy-file":        {"--audit-log-path=-"},
+		"--kubernetes-url":           {"--kubernetes-url=localhost"},
+	} {
+		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
+	}
+	NewWithT(t).Expect(parse(t).validate()).To(Succeed())
+}
+
+func TestRatesAreLimitedUnlessInDevelopment(t *testing.T) {
+	g := NewWithT(t)
+	usual, err := parse(t).limits()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]any{usual.Authenticated, usual.Unauthenticated, usual.Endpoints}).To(Equal([]any{2000, 500, true}))
+	chosen, err := parse(t, "--rate-limit-authenticated=7", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8").limits()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]any{chosen.Authenticated, chosen.Unauthenticated, len(chosen.TrustedProxies)}).To(Equal([]any{7, 0, 1}))
+	off, err := parse(t, "--development", "--rate-limit-authenticated=7").limits()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]any{off.Authenticated, off.Unauthenticated, off.Endpoints}).To(Equal([]any{0, 0, false}))
+}
+
+func TestTheAddressIsTheURLUnlessAnotherIsGiven(t *testing.T) {
+	g := NewWithT(t)
+	for want, args := range map[string][]string{
+		"http://localhost:8080":       nil,
+		"http://127.0.0.1:9000":       {"--http-address=127.0.0.1:9000"},
+		"https://forge.example/forge": {"--external-url=https://forge.example/forge"},
+	} {
+		u, err := parse(t, args...).external()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(u.String()).To(Equal(want))
+	}
+}
