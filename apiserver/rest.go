@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -48,6 +49,7 @@ type restOptions struct {
 	ids      accesslevel.Allocator
 	clock    clock.PassiveClock
 	log      logr.Logger
+	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
 	// namespace is the platform's, where the values of tokens are kept.
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
@@ -59,7 +61,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	webURL := strings.TrimSuffix(o.external.String(), "/")
 	return endpoint.NewHandler(
 		endpoint.Options{
-			Guard: o.guard, Log: o.log,
+			Guard: o.guard, Log: o.log, Observe: o.observe,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,6 +71,8 @@ type Options struct {
 	Administrators auth.Administrators
 	// RateLimits of the REST API; the Clock is the server's.
 	RateLimits ratelimit.Options
+	// Metrics is where those of the REST API are registered.
+	Metrics []prometheus.Registerer
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -109,7 +112,14 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
+	requests := newRequestMetrics()
+	for _, registry := range o.Metrics {
+		if err := registry.Register(requests.seconds); err != nil {
+			return nil, fmt.Errorf("registering the metrics of the REST API: %w", err)
+		}
+	}
 	s.rest = newREST(restOptions{
+		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, log: o.Log,
 		clock: o.Clock, namespace: o.Namespace, home: o.Home,

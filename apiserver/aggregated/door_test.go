@@ -162,9 +162,18 @@ func (c caller) get(path string) answer {
 }
 
 var _ = Describe("The door", Ordered, func() {
+	var address, audit string
+
 	BeforeAll(func() {
-		address, port := freeAddress()
-		startReplica(replica{Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port})
+		directory := GinkgoT().TempDir()
+		policy := filepath.Join(directory, "policy.yaml")
+		Expect(os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600)).To(Succeed())
+		audit = filepath.Join(directory, "audit.log")
+		var port int32
+		address, port = freeAddress()
+		startReplica(replica{
+			Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port, AuditPolicy: policy, AuditLog: audit,
+		})
 		available()
 	})
 
@@ -221,6 +230,46 @@ var _ = Describe("The door", Ordered, func() {
 			Eventually(carol.status("GET", path)).WithTimeout(soon).Should(Equal(http.StatusOK), path)
 		}
 		Expect(carol.status("GET", "/api/v4/projects/17")()).To(Equal(http.StatusForbidden))
+	})
+
+	It("writes down who did what, and no token", func() {
+		admin := as(cluster.Administrator())
+		sent := admin.get("/projects/17/labels?private_token=very-secret&page=2")
+		Expect(sent.Query).To(Equal("page=2"))
+		Expect(sent.Header.Get("Private-Token")).To(Equal("secret"), "the header goes before the query")
+		Eventually(func() (string, error) {
+			text, err := os.ReadFile(audit)
+			return string(text), err
+		}).WithTimeout(soon).Should(And(
+			ContainSubstring(`"requestURI":"/apis/rest.forgeplane.dev/v4/projects/17/labels?page=2"`),
+			ContainSubstring(`"username":"administrator"`), ContainSubstring(`"subresource":"labels"`), Not(ContainSubstring("secret"))))
+	})
+
+	It("says how it is, and what it did, to whom RBAC lets ask", func() {
+		direct := func(config *rest.Config, path string) (int, string) {
+			GinkgoHelper()
+			config = rest.CopyConfig(config)
+			config.Host = "https://" + address
+			config.Insecure, config.CAData, config.CAFile = true, nil, ""
+			c := as(config)
+			response, err := c.http.Get(c.host + path)
+			Expect(err).NotTo(HaveOccurred())
+			defer func() { _ = response.Body.Close() }()
+			text, err := io.ReadAll(response.Body)
+			Expect(err).NotTo(HaveOccurred())
+			return response.StatusCode, string(text)
+		}
+		for _, path := range []string{"/livez", "/readyz"} {
+			code, text := direct(cluster.Administrator(), path)
+			Expect(code).To(Equal(http.StatusOK), text)
+		}
+		code, text := direct(cluster.Administrator(), "/metrics")
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(text).To(ContainSubstring("apiserver_audit_event_total"))
+		stranger, err := cluster.Identity("stranger")
+		Expect(err).NotTo(HaveOccurred())
+		code, _ = direct(stranger, "/metrics")
+		Expect(code).To(Equal(http.StatusForbidden))
 	})
 
 	It("takes a watch parameter for nothing special", func() {

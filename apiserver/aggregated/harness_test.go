@@ -61,6 +61,8 @@ func TestAggregated(t *testing.T) {
 // replica says which server to be.
 type replica struct {
 	Name, Kubeconfig, Address string
+	// AuditPolicy and AuditLog are files.
+	AuditPolicy, AuditLog string
 	// ServicePort is where kube-apiserver is to go.
 	ServicePort int32
 }
@@ -86,6 +88,7 @@ func runServer(text string) error {
 	}
 	log := funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 	return aggregated.New(aggregated.Options{
+		AuditPolicy: r.AuditPolicy, AuditLog: r.AuditLog,
 		Address: r.Address, Kubeconfig: r.Kubeconfig, Config: config, URL: kubernetesURL,
 		Tree: echo(administrators), Routes: routes(), Known: known,
 		Certificates: certificate.Managed(certificate.Options{

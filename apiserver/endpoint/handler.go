@@ -40,7 +40,9 @@ type Options struct {
 	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer. Both are a minute when
 	// they are not set.
 	ReadTimeout, WriteTimeout time.Duration
-	Log                       logr.Logger
+	// Observe is told of each answer of an endpoint; nil for nobody.
+	Observe func(e *Endpoint, status int, took time.Duration)
+	Log     logr.Logger
 }
 
 // Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
@@ -143,6 +145,12 @@ func noRoute() *Error {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {
+	if h.options.Observe != nil {
+		seen := &observed{ResponseWriter: w, status: http.StatusOK}
+		begun := time.Now()
+		defer func() { h.options.Observe(e, seen.status, time.Since(begun)) }()
+		w = seen
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -159,6 +167,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 		h.fail(w, r, err)
 	}
 }
+
+// observed is a writer that remembers the status.
+type observed struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (o *observed) WriteHeader(status int) {
+	o.status = status
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
 	if r.ContentLength > maxBody {

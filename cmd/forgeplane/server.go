@@ -3,8 +3,11 @@ package main
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
@@ -33,7 +36,10 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Pushed: observer.Pushed,
+		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits,
+		// The door that leads through kube-apiserver serves the metrics of the generic API server.
+		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
+		Pushed:  observer.Pushed,
 	})
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@ package accesstoken
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"time"
 
@@ -20,13 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	values "github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
-
-// Prefix begins every generated value, so that a leaked one can be recognised.
-const Prefix = "fpat-"
 
 // minLength is the shortest value that is adopted: digests of short ones could be guessed.
 const minLength = 20
@@ -116,11 +112,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 
 // generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
-	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return nil, fmt.Errorf("generating a token: %w", err)
-	}
-	value := []byte(Prefix + base64.RawURLEncoding.EncodeToString(random))
+	value := []byte(values.Generate())
 	key := t.Spec.SecretRef.Key
 	if absent {
 		secret.Data = map[string][]byte{key: value}

@@ -3,8 +3,6 @@ package deploykey
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/client-go/tools/events"
@@ -17,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
 
 // Controller reconciles deploy keys.
@@ -57,7 +56,7 @@ func (c *Controller) Reconcile(ctx context.Context, k *v1alpha1.DeployKey) (reco
 }
 
 func (c *Controller) fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
-	key, err := parse(k)
+	key, err := sshkey.Parse(k.Spec.PublicKey)
 	if err != nil {
 		k.Status.FingerprintMD5, k.Status.FingerprintSHA256 = "", ""
 		return frame.Stalled(v1alpha1.ReasonInvalid, "publicKey is not a key in the form of an authorized_keys line: %w", err)
@@ -85,7 +84,7 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
 	}
 	holder := k
 	for _, s := range siblings {
-		key, err := parse(s)
+		key, err := sshkey.Parse(s.Spec.PublicKey)
 		if err == nil && ssh.FingerprintSHA256(key) == k.Status.FingerprintSHA256 && catalog.Older(s, holder) {
 			holder = s
 		}
@@ -94,25 +93,6 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
 		return reference.AlreadyExists(k, holder, "the key %s", k.Status.FingerprintSHA256)
 	}
 	return nil
-}
-
-// parse takes one plain key. What would be ignored is refused, since somebody may rely on it.
-func parse(k *v1alpha1.DeployKey) (ssh.PublicKey, error) {
-	line := strings.TrimSpace(k.Spec.PublicKey)
-	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
-	if err != nil {
-		return nil, err
-	}
-	_, certificate := key.(*ssh.Certificate)
-	switch {
-	case strings.ContainsAny(line, "\r\n"):
-		return nil, errors.New("it has more than one line")
-	case len(options) > 0:
-		return nil, errors.New("it begins with options, which have no effect here")
-	case certificate:
-		return nil, errors.New("it is a certificate")
-	}
-	return key, nil
 }
 
 // projectKeys maps a deploy key to the keys of its project.

@@ -39,8 +39,8 @@ type load struct {
 	seed string
 }
 
-// newLoad makes the seed, whose branches are those that are protected.
-func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) {
+// newCreators returns a load without a seed.
+func newCreators(t *testbed.Testbed) (*load, error) {
 	l := &load{Testbed: t}
 	for n := range creators {
 		c, err := t.NewClient(fmt.Sprintf("creator-%d", n))
@@ -48,6 +48,15 @@ func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) 
 			return nil, err
 		}
 		l.clients = append(l.clients, c)
+	}
+	return l, nil
+}
+
+// newLoad makes the seed, whose branches are those that are protected.
+func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) {
+	l, err := newCreators(t)
+	if err != nil {
+		return nil, err
 	}
 	git, err := b.client(t)
 	if err != nil {

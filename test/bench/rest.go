@@ -40,7 +40,7 @@ type rest struct {
 
 func (b *bench) measureREST(ctx context.Context) error {
 	return b.with(ctx, "rest", func(ctx context.Context, t *testbed.Testbed) error {
-		l, err := b.newLoad(ctx, t)
+		l, err := newCreators(t)
 		if err != nil {
 			return err
 		}

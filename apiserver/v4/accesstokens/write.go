@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -100,7 +101,7 @@ func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.Acce
 	spec.SecretRef = v1alpha1.SecretKeyReference{Name: secret.Name, Key: secretKey}
 	t := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	if err := f.writer.Create(ctx, t); err != nil {
-		return nil, NewToken{}, errors.Join(invalid(err), f.discard(ctx, secret))
+		return nil, NewToken{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, secret))
 	}
 	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
 	if err == nil {
@@ -154,7 +155,7 @@ func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[
 	})
 	if err != nil {
 		// Its Secret goes with it.
-		return NewToken{}, errors.Join(gone(err), f.discard(ctx, t))
+		return NewToken{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, t))
 	}
 	return shown, nil
 }
@@ -163,25 +164,9 @@ func revoked() error { return endpoint.BadRequest("token already revoked") }
 
 // end revokes a token; it makes no difference whether it was before.
 func (f *Family) end(ctx context.Context, t owned) error {
-	return gone(f.writer.Update(ctx, t.AccessToken, func() error {
+	err := f.writer.Update(ctx, t.AccessToken, func() error {
 		t.Spec.Revoked = true
 		return nil
-	}))
-}
-
-// gone answers for a token that was removed meanwhile.
-func gone(err error) error {
-	if errors.Is(err, declare.ErrGone) {
-		return endpoint.NotFound("")
-	}
-	return err
-}
-
-// invalid answers for an object that the schema refuses.
-func invalid(err error) error {
-	var refused *declare.InvalidError
-	if errors.As(err, &refused) {
-		return endpoint.Unprocessable(refused.Reason)
-	}
-	return err
+	})
+	return refusal.Of(err, "")
 }

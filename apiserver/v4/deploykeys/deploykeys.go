@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -161,7 +162,7 @@ func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (K
 		return show(there), nil
 	}
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Key{}, refused(err)
+		return Key{}, refusal.Of(err, "")
 	}
 	k := &v1alpha1.DeployKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
@@ -172,7 +173,7 @@ func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (K
 	if err := f.writer.Create(ctx, k); errors.Is(err, declare.ErrExists) {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
 	} else if err != nil {
-		return Key{}, invalid(err)
+		return Key{}, refusal.Of(err, "")
 	}
 	return show(k), nil
 }
@@ -201,7 +202,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 		}
 	}
 	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
-		return Key{}, refused(err)
+		return Key{}, refusal.Of(err, "")
 	}
 	err = f.writer.Update(ctx, k, func() error {
 		k.Spec.Title = r.Title.Or(k.Spec.Title)
@@ -212,7 +213,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 	case errors.Is(err, declare.ErrGone):
 		return Key{}, endpoint.NotFound("")
 	case err != nil:
-		return Key{}, invalid(err)
+		return Key{}, refusal.Of(err, "")
 	}
 	return show(k), nil
 }
@@ -226,7 +227,7 @@ func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, erro
 		return endpoint.None{}, endpoint.NotFound("Deploy Key")
 	}
 	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
-		return endpoint.None{}, refused(err)
+		return endpoint.None{}, refusal.Of(err, "")
 	}
 	if err := conditional.Delete(ctx, f.writer, k); errors.Is(err, declare.ErrGone) {
 		return endpoint.None{}, endpoint.NotFound("Deploy Key")
@@ -287,22 +288,4 @@ func access(push bool) v1alpha1.DeployKeyAccess {
 		return v1alpha1.DeployKeyReadWrite
 	}
 	return v1alpha1.DeployKeyReadOnly
-}
-
-// invalid answers for an object that the schema refuses.
-func invalid(err error) error {
-	var e *declare.InvalidError
-	if errors.As(err, &e) {
-		return endpoint.Unprocessable(e.Reason)
-	}
-	return err
-}
-
-// refused answers for a project whose settings are not for REST callers to change.
-func refused(err error) error {
-	var e *declare.RefusedError
-	if errors.As(err, &e) {
-		return endpoint.Forbidden(e.Error())
-	}
-	return err
 }

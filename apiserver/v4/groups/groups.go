@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -181,7 +182,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	if err := f.writer.Create(ctx, g); errors.Is(err, declare.ErrExists) {
 		return Group{}, taken()
 	} else if err != nil {
-		return Group{}, invalid(err)
+		return Group{}, refusal.Of(err, "Group")
 	}
 	if caller.User != nil {
 		if err := f.own(ctx, caller.User, g); err != nil {
@@ -221,18 +222,6 @@ func check(is, was v1alpha1.GroupSpec) error {
 
 func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
 
-// invalid answers for an object that the schema refuses, or that was removed meanwhile.
-func invalid(err error) error {
-	if errors.Is(err, declare.ErrGone) {
-		return endpoint.NotFound("Group")
-	}
-	var e *declare.InvalidError
-	if errors.As(err, &e) {
-		return endpoint.BadRequest(e.Reason)
-	}
-	return err
-}
-
 type updateRequest struct {
 	ID          string                    `param:"id" doc:"Id or full path of the group."`
 	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the group."`
@@ -260,7 +249,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
 		return check(g.Spec, was)
 	})
 	if err != nil {
-		return Group{}, invalid(err)
+		return Group{}, refusal.Of(err, "Group")
 	}
 	chain, err := f.catalog.Ancestors(ctx, g)
 	return f.show(catalog.Scope{Groups: chain}), err
@@ -275,7 +264,7 @@ type Accepted struct {
 func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	g := auth.From(ctx).Scope.Groups[0]
 	if err := conditional.Check(ctx, f.writer, g); err != nil {
-		return Accepted{}, invalid(err)
+		return Accepted{}, refusal.Of(err, "Group")
 	}
 	tree := f.catalog.Tree(nil, f.clock.Now())
 	projects, err := tree.Projects(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -147,7 +148,7 @@ func (f *Family) addOne(ctx context.Context, r *addRequest, named v1alpha1.Refer
 	if err := f.writer.Create(ctx, m); errors.Is(err, declare.ErrExists) {
 		return Member{}, exists()
 	} else if err != nil {
-		return Member{}, invalid(err)
+		return Member{}, refusal.Of(err, "")
 	}
 	return f.show(catalog.Member{User: u, Membership: m}), nil
 }
@@ -221,7 +222,7 @@ func (f *Family) write(ctx context.Context, s auth.Subject, m catalog.Member, le
 	case errors.Is(err, declare.ErrGone):
 		return Member{}, endpoint.NotFound("")
 	case err != nil:
-		return Member{}, invalid(err)
+		return Member{}, refusal.Of(err, "")
 	}
 	return f.show(m), nil
 }
@@ -348,15 +349,6 @@ func ends(was *metav1.Time, sent endpoint.Optional[time.Time]) *metav1.Time {
 	default:
 		return &metav1.Time{Time: day(sent.Value)}
 	}
-}
-
-// invalid answers for an object that the schema refuses.
-func invalid(err error) error {
-	var e *declare.InvalidError
-	if errors.As(err, &e) {
-		return endpoint.Unprocessable(e.Reason)
-	}
-	return err
 }
 
 // allow refuses a change in a project whose settings are not for REST callers; nil as m stands for a new membership.

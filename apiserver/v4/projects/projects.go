@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -118,7 +119,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 	if err := f.writer.Create(ctx, p); errors.Is(err, declare.ErrExists) {
 		return Project{}, taken()
 	} else if err != nil {
-		return Project{}, invalid(err)
+		return Project{}, refusal.Of(err, "Project")
 	}
 	scope.Project = p
 	return f.show(scope, viewer{admin: caller.Admin}), nil
@@ -180,20 +181,6 @@ func taken() error {
 	return endpoint.Invalid(map[string][]string{"name": {"has already been taken"}, "path": {"has already been taken"}})
 }
 
-// invalid answers for an object that the schema refuses, or the project.
-func invalid(err error) error {
-	var e *declare.InvalidError
-	var refused *declare.RefusedError
-	switch {
-	case errors.As(err, &e):
-		return endpoint.BadRequest(e.Reason)
-	case errors.As(err, &refused):
-		return endpoint.Forbidden(refused.Error())
-	default:
-		return err
-	}
-}
-
 type updateRequest struct {
 	ID                string                    `param:"id" doc:"Id or full path of the project."`
 	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the project."`
@@ -234,7 +221,7 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 	s := auth.From(ctx)
 	p := s.Scope.Project.DeepCopy()
 	if err := f.writer.Allow(ctx, p, p); err != nil {
-		return Project{}, invalid(err)
+		return Project{}, refusal.Of(err, "Project")
 	}
 	err := f.writer.Update(ctx, p, func() error {
 		was := p.Spec
@@ -245,7 +232,7 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 		return Project{}, endpoint.NotFound("Project")
 	}
 	if err != nil {
-		return Project{}, invalid(err)
+		return Project{}, refusal.Of(err, "Project")
 	}
 	return f.show(catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access)), nil
 }
@@ -266,7 +253,7 @@ type Accepted struct {
 func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	p := auth.From(ctx).Scope.Project.DeepCopy()
 	if err := f.writer.Allow(ctx, p, p); err != nil {
-		return Accepted{}, invalid(err)
+		return Accepted{}, refusal.Of(err, "Project")
 	}
 	if err := conditional.Delete(ctx, f.writer, p); errors.Is(err, declare.ErrGone) {
 		return Accepted{}, endpoint.NotFound("Project")

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -173,34 +174,16 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 		return Branch{}, err
 	}
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Branch{}, refused(err)
+		return Branch{}, refusal.Of(err, "")
 	}
 	if err := f.protect(ctx, scope, b); err != nil {
-		return Branch{}, invalid(err)
+		return Branch{}, refusal.Of(err, "")
 	}
 	return f.show(ctx, scope, b)
 }
 
 func exists(name string) error {
 	return endpoint.Message(http.StatusConflict, "Protected branch '%s' already exists", name)
-}
-
-// invalid answers for an object that the schema refuses.
-func invalid(err error) error {
-	var e *declare.InvalidError
-	if errors.As(err, &e) {
-		return endpoint.Unprocessable(e.Reason)
-	}
-	return err
-}
-
-// refused answers for a project whose settings are not for REST callers to change.
-func refused(err error) error {
-	var e *declare.RefusedError
-	if errors.As(err, &e) {
-		return endpoint.Forbidden(e.Error())
-	}
-	return err
 }
 
 type updateRequest struct {
@@ -229,7 +212,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
 	case errors.Is(err, declare.ErrGone):
 		return Branch{}, endpoint.NotFound("")
 	case err != nil:
-		return Branch{}, invalid(err)
+		return Branch{}, refusal.Of(err, "")
 	}
 	return f.show(ctx, scope, b)
 }
@@ -262,5 +245,5 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1
 	} else if !may {
 		return nil, endpoint.Forbidden("")
 	}
-	return b.DeepCopy(), refused(f.writer.Allow(ctx, scope.Project, b))
+	return b.DeepCopy(), refusal.Of(f.writer.Allow(ctx, scope.Project, b), "")
 }

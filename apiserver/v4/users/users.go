@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -80,7 +81,7 @@ func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, err
 	if err == nil {
 		err = conditional.Delete(ctx, f.writer, u)
 	}
-	return endpoint.None{}, gone(err)
+	return endpoint.None{}, refusal.Of(err, "User")
 }
 
 func (f *Family) block(ctx context.Context, r *userRequest) (bool, error) {
@@ -104,7 +105,7 @@ func (f *Family) enter(ctx context.Context, id int64, state v1alpha1.UserState) 
 		u.Spec.State = state
 		return nil
 	})
-	return err == nil, gone(err)
+	return err == nil, refusal.Of(err, "User")
 }
 
 // user returns a copy of the user who has an id.
@@ -117,12 +118,4 @@ func (f *Family) user(ctx context.Context, id int64) (*v1alpha1.User, error) {
 		return nil, err
 	}
 	return u.DeepCopy(), nil
-}
-
-// gone answers for a user who was removed meanwhile.
-func gone(err error) error {
-	if errors.Is(err, declare.ErrGone) {
-		return endpoint.NotFound("User")
-	}
-	return err
 }

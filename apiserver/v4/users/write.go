@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -36,7 +37,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 	// The id is fresh, so that it is this user's: he can be used at once.
 	err := f.writer.Observe(ctx, u, func() { u.Status.ID = u.Spec.ID })
 	if err != nil {
-		return User{}, gone(err)
+		return User{}, refusal.Of(err, "User")
 	}
 	return full(u, f.webURL, true), nil
 }
@@ -49,7 +50,7 @@ func (f *Family) declare(ctx context.Context, u *v1alpha1.User) error {
 		u.ObjectMeta = metav1.ObjectMeta{Name: naturalkey.Name(key...)}
 		err := f.writer.Create(ctx, u)
 		if !errors.Is(err, declare.ErrExists) {
-			return invalid(err)
+			return refusal.Of(err, "User")
 		}
 		holder, err := f.catalog.User(ctx, v1alpha1.Reference{Name: u.Name})
 		switch {
@@ -90,7 +91,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
 		return f.check(ctx, u)
 	})
 	if err != nil {
-		return User{}, gone(invalid(err))
+		return User{}, refusal.Of(err, "User")
 	}
 	return full(u, f.webURL, true), nil
 }
@@ -161,15 +162,6 @@ func taken(attribute string) error { return endpoint.Conflict(attribute + " has 
 func ignoreNotFound(err error) error {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil
-	}
-	return err
-}
-
-// invalid answers for an object that the schema refuses.
-func invalid(err error) error {
-	var refused *declare.InvalidError
-	if errors.As(err, &refused) {
-		return endpoint.Unprocessable(refused.Reason)
 	}
 	return err
 }

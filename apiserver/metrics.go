@@ -1,0 +1,26 @@
+package apiserver
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// requestMetrics are about the answers of the REST API, at all doors.
+type requestMetrics struct{ seconds *prometheus.HistogramVec }
+
+func newRequestMetrics() requestMetrics {
+	return requestMetrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "forgeplane_rest_request_duration_seconds",
+		Help:    "How long answers of the REST API took, by method, route and status.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}, []string{"method", "route", "status"})}
+}
+
+// observe counts an answer. Routes are those of the table, so that there are no more series than these have answers.
+func (m requestMetrics) observe(e *endpoint.Endpoint, status int, took time.Duration) {
+	m.seconds.WithLabelValues(e.Method(), e.Path(), strconv.Itoa(status)).Observe(took.Seconds())
+}

@@ -1,0 +1,27 @@
+// Package refusal says to clients of the REST API why something was not written.
+package refusal
+
+import (
+	"errors"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// Of returns the answer for an error of declare.Writer, and other errors as they are. What was to be written is named as
+// endpoint.NotFound names it, which is the answer when it is gone. What the schema refuses is 422: a family that has words of its own
+// for a value checks it before.
+func Of(err error, what string) error {
+	var invalid *declare.InvalidError
+	var refused *declare.RefusedError
+	switch {
+	case errors.As(err, &invalid):
+		return endpoint.Unprocessable(invalid.Reason)
+	case errors.As(err, &refused):
+		return endpoint.Forbidden(refused.Error())
+	case errors.Is(err, declare.ErrGone):
+		return endpoint.NotFound(what)
+	default:
+		return err
+	}
+}
