@@ -67,7 +67,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(all, catalog.IndexGrantee)).
 		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(all, catalog.IndexUser)).
 		OnReferred(&v1alpha1.DeployKey{}, c.catalog.Referrers(all, catalog.IndexGrantee)).
-		OnReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Peers(all, catalog.IndexBranch, branch)).
+		OnReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Peers(all, catalog.IndexBranch, c.catalog.BranchKeys)).
 		OnReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
@@ -171,9 +171,4 @@ func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 		}
 	}
 	return nil
-}
-
-func branch(_ context.Context, obj client.Object) []string {
-	b := obj.(*v1alpha1.ProtectedBranch)
-	return []string{catalog.BranchKey(b)}
 }

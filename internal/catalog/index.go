@@ -35,7 +35,7 @@ const (
 	IndexProject = "project"
 	// IndexGrantee holds the keys of the groups and deploy keys that a ProtectedBranch grants something to.
 	IndexGrantee = "grantee"
-	// IndexBranch holds the namespace and branch of protections.
+	// IndexBranch holds the key of the target of protections and the branch, joined.
 	IndexBranch = "branch"
 	// IndexMember holds the keys of the user and the target of a membership, joined.
 	IndexMember = "member"
@@ -65,8 +65,8 @@ func claimKey(parent, segment string) string { return parent + "|" + strings.ToL
 // memberKey is the key of a membership of a user in a target.
 func memberKey(user, target string) string { return user + "|" + target }
 
-// BranchKey is the key of a protection in IndexBranch: whatever claims the same branch has the same key.
-func BranchKey(b *v1alpha1.ProtectedBranch) string { return b.Namespace + "/" + b.Spec.Branch }
+// branchKey is the key of a protection of a branch of a target.
+func branchKey(target, branch string) string { return target + "|" + branch }
 
 // AddIndexes registers every index that a catalog reads, before the cache starts.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -168,7 +168,14 @@ func protectedBranchIndexes() []index {
 		{&v1alpha1.ProtectedBranch{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
 		{&v1alpha1.ProtectedBranch{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
 		{&v1alpha1.ProtectedBranch{}, IndexBranch, func(o client.Object) []string {
-			return []string{BranchKey(o.(*v1alpha1.ProtectedBranch))}
+			target := spec(o).ProjectRef
+			if target == nil {
+				target = spec(o).GroupRef
+			}
+			if target == nil {
+				return nil
+			}
+			return []string{branchKey(Key(o.GetNamespace(), *target), spec(o).Branch)}
 		}},
 		{&v1alpha1.ProtectedBranch{}, IndexUser, func(o client.Object) (keys []string) {
 			for _, l := range levels(spec(o)) {

@@ -117,22 +117,35 @@ func (c *Catalog) protectionsIn(ctx context.Context, s Scope, wanted func(name s
 
 // ProtectionOf returns the protection of one branch name or wildcard that is in force in a scope itself, or nil.
 func (c *Catalog) ProtectionOf(ctx context.Context, s Scope, branch string) (*v1alpha1.ProtectedBranch, error) {
-	found, err := c.protectedBranches(ctx, IndexBranch, s.Namespace()+"/"+branch)
+	found, err := c.protectedBranches(ctx, IndexBranch, branchKeys(s.keys(), branch)...)
 	if err != nil {
 		return nil, err
 	}
-	keys := s.keys()
 	var holder *v1alpha1.ProtectedBranch
 	for _, b := range found {
-		of := b.Spec.ProjectRef
-		if s.Project == nil {
-			of = b.Spec.GroupRef
-		}
-		if of != nil && slices.Contains(keys, Key(b.Namespace, *of)) && (holder == nil || precedes(b, holder)) {
+		if b.Namespace == s.Namespace() && (holder == nil || precedes(b, holder)) {
 			holder = b
 		}
 	}
 	return holder, nil
+}
+
+// BranchKeys returns the keys in IndexBranch of every way to protect the branch that obj protects, a ProtectedBranch.
+func (c *Catalog) BranchKeys(ctx context.Context, obj client.Object) []string {
+	b := obj.(*v1alpha1.ProtectedBranch)
+	target, err := c.Target(ctx, b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef)
+	if err != nil {
+		return nil // nothing is protected
+	}
+	return branchKeys(c.Keys(ctx, target), b.Spec.Branch)
+}
+
+func branchKeys(targets []string, branch string) []string {
+	keys := make([]string, 0, len(targets))
+	for _, t := range targets {
+		keys = append(keys, branchKey(t, branch))
+	}
+	return keys
 }
 
 // precedes reports whether a is in force rather than b, which protects the same branch.

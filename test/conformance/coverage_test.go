@@ -15,6 +15,7 @@ import (
 // coverage knows which endpoints there are, and which have succeeded.
 type coverage struct {
 	endpoints *http.ServeMux
+	all       []string
 	lock      sync.Mutex
 	left      map[string]bool
 }
@@ -32,6 +33,7 @@ func newCoverage(document []byte) *coverage {
 			pattern := strings.ToUpper(method) + " " + path
 			c.endpoints.Handle(pattern, http.NotFoundHandler())
 			c.left[pattern] = true
+			c.all = append(c.all, pattern)
 		}
 	}
 	Expect(c.left).NotTo(BeEmpty())

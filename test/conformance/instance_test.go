@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"net/http"
+	"strings"
+	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,15 +57,24 @@ var _ = throughEachDoor("The instance", func(d *door) {
 	})
 })
 
+// parameter is one in the path of an endpoint.
+var parameter = regexp.MustCompile(`\{[^}]*\}`)
+
 var _ = Describe("Whom RBAC does not admit", func() {
-	It("is told so by kube-apiserver, in the words of Kubernetes", func() {
+	It("is told so by kube-apiserver, of every endpoint, whatever token is shown", func() {
 		stranger := &person{name: "stranger"}
 		stranger.identify("strangers")
-		request, err := http.NewRequest(http.MethodGet, kubernetes.url+"/projects", http.NoBody)
-		Expect(err).NotTo(HaveOccurred())
-		answer, err := through(stranger).RoundTrip(request)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(answer.Body.Close()).To(Succeed())
-		Expect(answer).To(HaveHTTPStatus(http.StatusForbidden))
+		for _, endpoint := range kubernetes.coverage.all {
+			method, path, _ := strings.Cut(endpoint, " ")
+			for _, token := range []string{"", root.token} {
+				request, err := http.NewRequest(method, kubernetes.url+parameter.ReplaceAllString(path, "1"), http.NoBody)
+				Expect(err).NotTo(HaveOccurred())
+				request.Header.Set("PRIVATE-TOKEN", token)
+				answer, err := through(stranger).RoundTrip(request)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(answer.Body.Close()).To(Succeed())
+				Expect(answer).To(HaveHTTPStatus(http.StatusForbidden), endpoint)
+			}
+		}
 	})
 })
