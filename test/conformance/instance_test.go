@@ -2,8 +2,8 @@ package conformance
 
 import (
 	"net/http"
-	"strings"
 	"regexp"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
