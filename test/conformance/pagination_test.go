@@ -211,8 +211,8 @@ func expectPagination(d *door) {
 	})
 
 	for _, order := range []string{"asc", "desc"} {
-		It("projects by keyset, "+order, func() {
-			for name, of := range map[string]list{"all": lists["projects"], "of a group": lists["projects of a group"]} {
+		It("projects and groups by keyset, "+order, func() {
+			for name, of := range map[string]list{"all": lists["projects"], "of a group": lists["projects of a group"], "groups": lists["groups"]} {
 				o := gitlab.ListOptions{Pagination: "keyset", OrderBy: "id", Sort: order, PerPage: 20}
 				ids, r, err := of(d.as(owner), o)
 				Expect(err).NotTo(HaveOccurred(), name)

@@ -68,6 +68,8 @@ type listRequest struct {
 	TopLevelOnly   bool                   `param:"top_level_only" doc:"Only root groups."`
 	OrderBy        string                 `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
 	Sort           string                 `param:"sort" values:"asc,desc" default:"asc" doc:"Whether the order goes up or down."`
+	Pagination     string                 `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by position."`
+	Cursor         string                 `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 }
 
 func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Group], error) {
@@ -109,7 +111,15 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 		}
 		return order
 	})
-	return endpoint.Page(r.Paging, all, func(s catalog.Seen) Group { return f.show(s.Scope) }), nil
+	show := func(s catalog.Seen) Group { return f.show(s.Scope) }
+	if r.Pagination != "keyset" {
+		return endpoint.Page(r.Paging, all, show), nil
+	}
+	past, err := r.past()
+	if err != nil {
+		return endpoint.List[Group]{}, err
+	}
+	return endpoint.Keyset(r.Paging, all, past, func(s catalog.Seen) string { return positionOf(r.OrderBy, s.Groups[0]).cursor() }, show), nil
 }
 
 // visible returns the groups that the caller sees.
@@ -124,14 +134,7 @@ func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
 }
 
 func compare(by string, a, b *v1alpha1.Group) int {
-	order := 0
-	switch by {
-	case "name":
-		order = cmp.Compare(catalog.Title(a.Spec.Name, a.Spec.Path), catalog.Title(b.Spec.Name, b.Spec.Path))
-	case "path":
-		order = cmp.Compare(a.Spec.Path, b.Spec.Path)
-	}
-	return cmp.Or(order, cmp.Compare(a.Spec.ID, b.Spec.ID))
+	return positionOf(by, a).compare(positionOf(by, b))
 }
 
 type idRequest struct {
