@@ -4,7 +4,6 @@ package conditional
 
 import (
 	"context"
-	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,20 +11,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// Delete removes obj, unless the condition of the request that ctx belongs to fails, which is an answer for the client. Other
-// errors are those of declare.Writer.
+// Delete removes obj, unless the condition of the request that ctx belongs to fails. Its errors are those of declare.Writer.
 func Delete(ctx context.Context, w *declare.Writer, obj client.Object) error {
-	return failed(w.DeleteUnmodified(ctx, obj, endpoint.UnmodifiedSince(ctx)))
+	return w.DeleteUnmodified(ctx, obj, endpoint.UnmodifiedSince(ctx))
 }
 
 // Check is for a removal that begins with something other than obj: it says whether the condition holds for obj.
 func Check(ctx context.Context, w *declare.Writer, obj client.Object) error {
-	return failed(w.Unmodified(ctx, obj, endpoint.UnmodifiedSince(ctx)))
-}
-
-func failed(err error) error {
-	if errors.Is(err, declare.ErrChanged) {
-		return endpoint.PreconditionFailed()
-	}
-	return err
+	return w.Unmodified(ctx, obj, endpoint.UnmodifiedSince(ctx))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -101,13 +100,8 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		Certificates: o.certificates(mgr, s.direct),
 		// Of servers that follow each other on one host each has a name of its own.
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host + "-" + rand.String(5)},
-		Ready: func(r *http.Request) error {
-			if !mgr.GetCache().WaitForCacheSync(r.Context()) {
-				return errors.New("the cache is not complete yet")
-			}
-			return nil
-		},
-		Log: mgr.GetLogger().WithName("aggregated"),
+		Ready:        cacheComplete(mgr),
+		Log:          mgr.GetLogger().WithName("aggregated"),
 	}))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -144,14 +145,18 @@ func addChecks(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
 	}
-	err := mgr.AddReadyzCheck("cache", func(r *http.Request) error {
-		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
-			return fmt.Errorf("the cache is not complete yet")
-		}
-		return nil
-	})
-	if err != nil {
+	if err := mgr.AddReadyzCheck("cache", cacheComplete(mgr)); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil
+}
+
+// cacheComplete checks whether there is everything to answer from.
+func cacheComplete(mgr ctrl.Manager) healthz.Checker {
+	return func(r *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
+			return errors.New("the cache is not complete yet")
+		}
+		return nil
+	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -150,10 +151,7 @@ func membershipIndexes() []index {
 		{&v1alpha1.Membership{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
 		{&v1alpha1.Membership{}, IndexUser, func(o client.Object) []string { return []string{Key("", spec(o).UserRef)} }},
 		{&v1alpha1.Membership{}, IndexMember, func(o client.Object) []string {
-			target := spec(o).ProjectRef
-			if target == nil {
-				target = spec(o).GroupRef
-			}
+			target := cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)
 			if target == nil {
 				return nil
 			}
@@ -168,10 +166,7 @@ func protectedBranchIndexes() []index {
 		{&v1alpha1.ProtectedBranch{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
 		{&v1alpha1.ProtectedBranch{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
 		{&v1alpha1.ProtectedBranch{}, IndexBranch, func(o client.Object) []string {
-			target := spec(o).ProjectRef
-			if target == nil {
-				target = spec(o).GroupRef
-			}
+			target := cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)
 			if target == nil {
 				return nil
 			}

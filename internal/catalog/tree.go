@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -175,11 +176,7 @@ func (t *Tree) lookUpMemberships(ctx context.Context) error {
 	}
 	t.memberships = make(map[string][]*v1alpha1.Membership, len(all))
 	for _, m := range all {
-		of := m.Spec.ProjectRef
-		if of == nil {
-			of = m.Spec.GroupRef
-		}
-		if of != nil {
+		if of := cmp.Or(m.Spec.ProjectRef, m.Spec.GroupRef); of != nil {
 			key := Key(m.Namespace, *of)
 			t.memberships[key] = append(t.memberships[key], m)
 		}

@@ -209,10 +209,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 		k.Spec.Access = access(r.CanPush.Or(k.Spec.Access == v1alpha1.DeployKeyReadWrite))
 		return nil
 	})
-	switch {
-	case errors.Is(err, declare.ErrGone):
-		return Key{}, endpoint.NotFound("")
-	case err != nil:
+	if err != nil {
 		return Key{}, refusal.Of(err, "")
 	}
 	return show(k), nil
@@ -229,12 +226,7 @@ func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, erro
 	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
 		return endpoint.None{}, refusal.Of(err, "")
 	}
-	if err := conditional.Delete(ctx, f.writer, k); errors.Is(err, declare.ErrGone) {
-		return endpoint.None{}, endpoint.NotFound("Deploy Key")
-	} else if err != nil {
-		return endpoint.None{}, err
-	}
-	return endpoint.None{}, nil
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, k), "Deploy Key")
 }
 
 // own returns a copy of the project's deploy key that has an id; nil when there is none.

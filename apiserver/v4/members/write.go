@@ -218,10 +218,7 @@ func (f *Family) write(ctx context.Context, s auth.Subject, m catalog.Member, le
 		m.Membership.Spec.Role, m.Membership.Spec.ExpiresAt = roleOf(level), ends(m.Membership.Spec.ExpiresAt, expires)
 		return nil
 	})
-	switch {
-	case errors.Is(err, declare.ErrGone):
-		return Member{}, endpoint.NotFound("")
-	case err != nil:
+	if err != nil {
 		return Member{}, refusal.Of(err, "")
 	}
 	return f.show(m), nil
@@ -252,12 +249,7 @@ func (f *Family) remove(ctx context.Context, r *memberRequest) (endpoint.None, e
 	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
 		return endpoint.None{}, err
 	}
-	if err := conditional.Delete(ctx, f.writer, m.Membership.DeepCopy()); errors.Is(err, declare.ErrGone) {
-		return endpoint.None{}, endpoint.NotFound("")
-	} else if err != nil {
-		return endpoint.None{}, err
-	}
-	return endpoint.None{}, nil
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, m.Membership.DeepCopy()), "")
 }
 
 // own returns a member of the project or group itself: inherited ones are changed where they are declared.
@@ -360,10 +352,5 @@ func (f *Family) allow(ctx context.Context, s catalog.Scope, m *v1alpha1.Members
 	if m != nil {
 		object = m
 	}
-	err := f.writer.Allow(ctx, s.Project, object)
-	var e *declare.RefusedError
-	if errors.As(err, &e) {
-		return endpoint.Forbidden(e.Error())
-	}
-	return err
+	return refusal.Of(f.writer.Allow(ctx, s.Project, object), "")
 }

@@ -228,9 +228,6 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 		mutate(&p.Spec)
 		return check(p.Spec, was)
 	})
-	if errors.Is(err, declare.ErrGone) {
-		return Project{}, endpoint.NotFound("Project")
-	}
 	if err != nil {
 		return Project{}, refusal.Of(err, "Project")
 	}
@@ -255,10 +252,8 @@ func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	if err := f.writer.Allow(ctx, p, p); err != nil {
 		return Accepted{}, refusal.Of(err, "Project")
 	}
-	if err := conditional.Delete(ctx, f.writer, p); errors.Is(err, declare.ErrGone) {
-		return Accepted{}, endpoint.NotFound("Project")
-	} else if err != nil {
-		return Accepted{}, err
+	if err := conditional.Delete(ctx, f.writer, p); err != nil {
+		return Accepted{}, refusal.Of(err, "Project")
 	}
 	return Accepted{Message: "202 Accepted"}, nil
 }

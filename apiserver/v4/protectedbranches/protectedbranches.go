@@ -4,7 +4,6 @@ package protectedbranches
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -208,10 +207,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
 		b.Spec.CodeOwnerApprovalRequired = r.CodeOwnerApproval.Or(b.Spec.CodeOwnerApprovalRequired)
 		return f.change(ctx, scope, b, r)
 	})
-	switch {
-	case errors.Is(err, declare.ErrGone):
-		return Branch{}, endpoint.NotFound("")
-	case err != nil:
+	if err != nil {
 		return Branch{}, refusal.Of(err, "")
 	}
 	return f.show(ctx, scope, b)
@@ -222,12 +218,7 @@ func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, err
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := conditional.Delete(ctx, f.writer, b); errors.Is(err, declare.ErrGone) {
-		return endpoint.None{}, endpoint.NotFound("")
-	} else if err != nil {
-		return endpoint.None{}, err
-	}
-	return endpoint.None{}, nil
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, b), "")
 }
 
 // own returns a copy of the project's own protection of a name, if it may be changed: inherited ones are changed where they
