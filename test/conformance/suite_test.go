@@ -12,10 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -46,15 +42,8 @@ var (
 
 var _ = BeforeSuite(func() {
 	checkout := installation.NewCheckout()
-	binaries, err := controlplane.FindBinaries()
-	Expect(err).NotTo(HaveOccurred())
-	admin = checkout.Terminal()
-	admin = admin.With("KUBECONFIG="+filepath.Join(admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+admin.Getenv("PATH"))
-	controlPlane, err = controlplane.Start(context.Background(), controlplane.Options{
-		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: install,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(controlPlane.Stop()).To(Succeed()) })
+	cluster := checkout.StartCluster()
+	admin, api, controlPlane = cluster.Admin, cluster.Client, cluster.ControlPlane
 
 	url := startForgeplane(filepath.Dir(checkout.Program("forgeplane")))
 	introducePeople()
@@ -63,20 +52,6 @@ var _ = BeforeSuite(func() {
 	}
 	openDoors(url)
 })
-
-// install puts config/default into the cluster.
-func install(_ context.Context, administrator *rest.Config) error {
-	Expect(controlplane.WriteKubeconfig(admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
-	admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
-	admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	var err error
-	api, err = client.New(administrator, client.Options{Scheme: scheme})
-	return err
-}
 
 // startForgeplane starts Forgeplane as make run does, with a shard, and returns its own address when it is ready.
 func startForgeplane(programs string) (url string) {

@@ -2,19 +2,13 @@
 package crash
 
 import (
-	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -41,33 +35,15 @@ var (
 
 var _ = BeforeSuite(func() {
 	checkout = installation.NewCheckout()
-	binaries, err := controlplane.FindBinaries()
-	Expect(err).NotTo(HaveOccurred())
-	admin = checkout.Terminal()
-	admin = admin.With("KUBECONFIG="+filepath.Join(admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+admin.Getenv("PATH"))
-	controlPlane, err := controlplane.Start(context.Background(), controlplane.Options{
-		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: install,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(controlPlane.Stop()).To(Succeed()) })
+	cluster := checkout.StartCluster()
+	admin, api = cluster.Admin, cluster.Client
 
-	machine = newHost(controlPlane)
+	machine = newHost(cluster.ControlPlane)
 	DeferCleanup(machine.stop)
 	machine.start()
 	admin.Apply(everybody)
 	admin.WaitReady("user,accesstoken,group", "--all", "--all-namespaces")
 })
-
-// install puts config/default into the cluster.
-func install(_ context.Context, administrator *rest.Config) (err error) {
-	Expect(controlplane.WriteKubeconfig(admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
-	admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
-	admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	scheme := runtime.NewScheme()
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.New(administrator, client.Options{Scheme: scheme})
-	return err
-}
 
 // everybody is who and what the specs have in common: Max, who owns the group in the namespace "yard".
 const everybody = `

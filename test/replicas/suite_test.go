@@ -13,11 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubernetes "k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
@@ -53,20 +50,13 @@ var (
 
 var _ = BeforeSuite(func() {
 	checkout = installation.NewCheckout()
-	binaries, err := controlplane.FindBinaries()
-	Expect(err).NotTo(HaveOccurred())
-	admin = checkout.Terminal()
-	admin = admin.With("KUBECONFIG="+filepath.Join(admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+admin.Getenv("PATH"))
 	root := GinkgoT().TempDir()
-	plane, err := controlplane.Start(context.Background(), controlplane.Options{
-		Directory: filepath.Join(root, "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: install,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(plane.Stop()).To(Succeed()) })
-	door = rest.ThroughKubernetes(plane.Administrator())
+	cluster := checkout.StartCluster()
+	admin, api = cluster.Admin, cluster.Client
+	door = rest.ThroughKubernetes(cluster.Administrator())
 
-	manager, standby = newReplica(plane, root, "manager", forgeplane.Manager), newReplica(plane, root, "standby", forgeplane.Manager)
-	one, two = newReplica(plane, root, "one", forgeplane.APIServer), newReplica(plane, root, "two", forgeplane.APIServer)
+	manager, standby = newReplica(cluster.ControlPlane, root, "manager", forgeplane.Manager), newReplica(cluster.ControlPlane, root, "standby", forgeplane.Manager)
+	one, two = newReplica(cluster.ControlPlane, root, "one", forgeplane.APIServer), newReplica(cluster.ControlPlane, root, "two", forgeplane.APIServer)
 	front := startBalancer(one.options.TLSPort, two.options.TLSPort)
 	for _, r := range replicas() {
 		r.options.ServicePort = front.port()
@@ -80,17 +70,6 @@ var _ = BeforeSuite(func() {
 })
 
 func replicas() []*replica { return []*replica{manager, standby, one, two} }
-
-// install puts config/default into the cluster.
-func install(_ context.Context, administrator *kubernetes.Config) (err error) {
-	Expect(controlplane.WriteKubeconfig(admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
-	admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
-	admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	scheme := runtime.NewScheme()
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	api, err = client.New(administrator, client.Options{Scheme: scheme})
-	return err
-}
 
 // everybody is who and what the specs have in common: an administrator, a developer, and a project of theirs.
 const everybody = `

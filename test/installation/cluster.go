@@ -1,0 +1,54 @@
+package installation
+
+import (
+	"context"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/controlplane"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// Cluster is a control plane with config/default in it, where Forgeplane does not run yet. Its administrator sits at a
+// terminal in the checkout, or uses a client where that is too slow.
+type Cluster struct {
+	*controlplane.ControlPlane
+	Admin  terminal.Terminal
+	Client client.Client
+}
+
+// StartCluster starts a control plane that goes with the spec or suite.
+func (c *Checkout) StartCluster() *Cluster {
+	GinkgoHelper()
+	binaries, err := controlplane.FindBinaries()
+	Expect(err).NotTo(HaveOccurred())
+	one := &Cluster{Admin: c.Terminal()}
+	one.Admin = one.Admin.With(
+		"KUBECONFIG="+filepath.Join(one.Admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+one.Admin.Getenv("PATH"))
+	one.ControlPlane, err = controlplane.Start(context.Background(), controlplane.Options{
+		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: one.install,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(one.Stop()).To(Succeed()) })
+	return one
+}
+
+// install puts config/default into the cluster.
+func (c *Cluster) install(_ context.Context, administrator *rest.Config) (err error) {
+	Expect(controlplane.WriteKubeconfig(c.Admin.Getenv("KUBECONFIG"), administrator)).To(Succeed())
+	c.Admin.Kubectl("apply", "--server-side", "--kustomize=config/default")
+	c.Admin.Kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	c.Client, err = client.New(administrator, client.Options{Scheme: scheme})
+	return err
+}
