@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -316,6 +317,10 @@ func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus
 
 // patchStatus writes what differs between the two, and nothing when nothing does.
 func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
+	// Comparing the patch would cost the two of them as JSON, at each start for every object there is.
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
 	patch := client.MergeFrom(before)
 	data, err := patch.Data(obj)
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -64,9 +66,9 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		cmd.Dir = "/"
 	}
 	cmd.Env = append(append(append([]string{}, e.env...), configuration(c.settings)...), c.env...)
-	cmd.Stdin, cmd.Stdout = c.stdin, c.stdout
+	cmd.Stdin, cmd.Stdout = c.stdin, pooled(c.stdout)
 	stderr := &tail{limit: keptStderr}
-	cmd.Stderr = stderr
+	cmd.Stderr = pooled(stderr)
 	if c.progress != nil {
 		cmd.Stderr = io.MultiWriter(stderr, c.progress)
 	}
@@ -105,27 +107,45 @@ func (e *Engine) output(ctx context.Context, limit int, c command) ([]byte, erro
 	} else if err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return out.buffer.Bytes(), nil
+}
+
+// chunks are what is read from pipes. Most commands say little, and there are many of them.
+var chunks = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// filler is a writer that is filled from a pipe by way of a chunk that others have used before.
+type filler struct{ io.Writer }
+
+// ReadFrom implements io.ReaderFrom, so that io.Copy does not make a buffer.
+func (f filler) ReadFrom(r io.Reader) (int64, error) {
+	chunk := chunks.Get().(*[32 << 10]byte)
+	defer chunks.Put(chunk)
+	return io.CopyBuffer(struct{ io.Writer }{f.Writer}, struct{ io.Reader }{r}, chunk[:])
+}
+
+// pooled returns w as a filler, unless the process writes to it without help.
+func pooled(w io.Writer) io.Writer {
+	switch w.(type) {
+	case nil, *os.File:
+		return w
+	default:
+		return filler{w}
+	}
 }
 
 // capped is a buffer that refuses to grow beyond its limit, which ends the process that writes to it.
 type capped struct {
-	bytes.Buffer
+	buffer   bytes.Buffer
 	limit    int
 	exceeded bool
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if c.Len()+len(p) > c.limit {
+	if c.buffer.Len()+len(p) > c.limit {
 		c.exceeded = true
 		return 0, ErrOutputTooLarge
 	}
-	return c.Buffer.Write(p)
-}
-
-// ReadFrom hides that of the buffer, which knows no limit.
-func (c *capped) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{c}, r)
+	return c.buffer.Write(p)
 }
 
 // tail keeps the end of what is written to it.

@@ -16,22 +16,28 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// cachedProjects bounds how many projects' branch names are held in memory.
-const cachedProjects = 1024
+// How many projects' branch names are held in memory: of those with few branches, and of the others.
+const (
+	cachedSmall = 16384
+	cachedLarge = 512
+	// few is how many branches most projects do not exceed.
+	few = 32
+)
 
 // ErrNoStorage says that no shard was chosen yet for a project.
 var ErrNoStorage = errors.New("the project has no storage yet")
 
 // Repositories finds repositories. It is safe for use by several goroutines.
 type Repositories struct {
-	engine   *git.Engine
-	catalog  *catalog.Catalog
-	branches *lru.Cache
+	engine  *git.Engine
+	catalog *catalog.Catalog
+	// small and large hold the names of branches, by the UIDs of their projects.
+	small, large *lru.Cache
 }
 
 // New returns a finder that works with engine.
 func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
-	return &Repositories{engine: engine, catalog: cat, branches: lru.New(cachedProjects)}
+	return &Repositories{engine: engine, catalog: cat, small: lru.New(cachedSmall), large: lru.New(cachedLarge)}
 }
 
 // Path is where the repository of a project is on its shard. It follows from the namespace, the name of the object and the
@@ -96,8 +102,10 @@ func (r *Repositories) Branches(ctx context.Context, p *v1alpha1.Project) ([]str
 	if p.Status.RefsChecksum == "" {
 		return nil, nil
 	}
-	if c, ok := r.branches.Get(p.UID); ok && c.(cached).checksum == p.Status.RefsChecksum {
-		return c.(cached).names, nil
+	for _, known := range []*lru.Cache{r.small, r.large} {
+		if c, ok := known.Get(p.UID); ok && c.(cached).checksum == p.Status.RefsChecksum {
+			return c.(cached).names, nil
+		}
 	}
 	repo, err := r.Of(ctx, p)
 	if err != nil {
@@ -110,6 +118,11 @@ func (r *Repositories) Branches(ctx context.Context, p *v1alpha1.Project) ([]str
 		}
 		names = append(names, strings.TrimPrefix(ref.Name, "refs/heads/"))
 	}
-	r.branches.Add(p.UID, cached{p.Status.RefsChecksum, names})
+	keep, forget := r.small, r.large
+	if len(names) > few {
+		keep, forget = r.large, r.small
+	}
+	keep.Add(p.UID, cached{p.Status.RefsChecksum, names})
+	forget.Remove(p.UID)
 	return names, nil
 }
