@@ -20,7 +20,7 @@ import (
 )
 
 // maxStores is how many informers a Revision can speak of.
-const maxStores = 16
+const maxStores = 32
 
 // Revision is of what all informers hold. Two that are equal are of the same content.
 type Revision [maxStores]string
@@ -34,7 +34,7 @@ type Factory struct {
 // CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's.
 func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
 	return ctrlcache.Options{
-		DefaultTransform: ctrlcache.TransformStripManagedFields(),
+		DefaultTransform: newSharing().transform,
 		NewInformer:      f.New,
 		ByObject: map[client.Object]ctrlcache.ByObject{
 			// Secrets of tenants are read one by one when they are needed.
@@ -45,7 +45,7 @@ func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
 
 // New makes an informer. It is for cache.Options.NewInformer of controller-runtime.
 func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	made := cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw)}, example, resync, indexers)
+	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw)}, example, resync, indexers))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stores = append(f.stores, made.GetStore())

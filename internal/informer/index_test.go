@@ -1,0 +1,149 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// startCache starts a cache of controller-runtime that holds the ConfigMaps, with indexes of their teams and colours.
+func startCache(t *testing.T, options ctrlcache.Options, objects ...corev1.ConfigMap) (ctrlcache.Cache, *watch.FakeWatcher) {
+	t.Helper()
+	g := NewWithT(t)
+	events := watch.NewFake()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: objects}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	factory := &Factory{}
+	options.Scheme, options.Mapper, options.HTTPClient = clientgoscheme.Scheme, mapper, http.DefaultClient
+	options.NewInformer = func(_ cache.ListerWatcher, o runtime.Object, resync time.Duration, by cache.Indexers) cache.SharedIndexInformer {
+		return factory.New(lw, o, resync, by)
+	}
+	c, err := ctrlcache.New(&rest.Config{Host: "http://nobody.invalid"}, options)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, field := range []string{"team", "colour"} {
+		g.Expect(c.IndexField(t.Context(), &corev1.ConfigMap{}, field, func(o client.Object) []string {
+			return []string{o.(*corev1.ConfigMap).Data[field]}
+		})).To(Succeed())
+	}
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() { stop(); g.Expect(<-ended).To(Succeed()) })
+	g.Expect(c.WaitForCacheSync(t.Context())).To(BeTrue())
+	return c, events
+}
+
+func configMap(namespace, name, team, colour string) corev1.ConfigMap {
+	return corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1"},
+		Data:       map[string]string{"team": team, "colour": colour},
+	}
+}
+
+func TestAFieldIsLookedUpInOneNamespaceAndInAll(t *testing.T) {
+	c, events := startCache(t, ctrlcache.Options{},
+		configMap("a", "one", "web/shop", "red"), configMap("a", "two", "web/shop", "blue"),
+		configMap("b", "three", "web/shop", "red"), configMap("b", "four", "db", "red"))
+	names := func(options ...client.ListOption) func(g Gomega) []string {
+		return func(g Gomega) (names []string) {
+			var l corev1.ConfigMapList
+			g.Expect(c.List(t.Context(), &l, options...)).To(Succeed())
+			for i := range l.Items {
+				names = append(names, l.Items[i].Name)
+			}
+			return names
+		}
+	}
+	web, red := client.MatchingFields{"team": "web/shop"}, client.MatchingFields{"team": "web/shop", "colour": "red"}
+	for _, tt := range []struct {
+		options []client.ListOption
+		want    []string
+	}{
+		{[]client.ListOption{web}, []string{"one", "two", "three"}},
+		{[]client.ListOption{web, client.InNamespace("a")}, []string{"one", "two"}},
+		{[]client.ListOption{web, client.InNamespace("web")}, nil},
+		{[]client.ListOption{red}, []string{"one", "three"}},
+		{[]client.ListOption{red, client.InNamespace("b")}, []string{"three"}},
+		{[]client.ListOption{client.InNamespace("b")}, []string{"three", "four"}},
+		{[]client.ListOption{client.MatchingFields{"team": "shop"}}, nil},
+	} {
+		t.Run(fmt.Sprint(tt.options), func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(names(tt.options...)(g)).To(ConsistOf(tt.want))
+		})
+	}
+	g := NewWithT(t)
+	moved := configMap("a", "one", "db", "red")
+	moved.ResourceVersion = "2"
+	events.Modify(&moved)
+	g.Eventually(names(web)).Should(ConsistOf("two", "three"))
+	g.Eventually(names(client.MatchingFields{"team": "db"}, client.InNamespace("a"))).Should(ConsistOf("one"))
+	events.Delete(&moved)
+	g.Eventually(names(client.MatchingFields{"team": "db"})).Should(ConsistOf("four"))
+}
+
+func TestObjectsShareWhatTheyHaveInCommon(t *testing.T) {
+	g := NewWithT(t)
+	var objects []corev1.ConfigMap
+	for n := range 3 {
+		o := configMap("a", fmt.Sprint(n), "", "")
+		o.Labels = map[string]string{"app": "shop", "part": "web"}
+		o.OwnerReferences = []metav1.OwnerReference{{Kind: "Project", Name: "shop", UID: "1"}}
+		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+		objects = append(objects, o)
+	}
+	objects[2].Labels["part"] = "db"
+	objects[2].OwnerReferences[0].UID = "2"
+	c, _ := startCache(t, (&Factory{}).CacheOptions("platform"), objects...)
+	var l corev1.ConfigMapList
+	g.Expect(c.List(t.Context(), &l, client.UnsafeDisableDeepCopy)).To(Succeed())
+	held := map[string]corev1.ConfigMap{}
+	for i := range l.Items {
+		held[l.Items[i].Name] = l.Items[i]
+		g.Expect(l.Items[i].ManagedFields).To(BeEmpty())
+	}
+	same := func(a, b any) bool { return fmt.Sprintf("%p", a) == fmt.Sprintf("%p", b) }
+	g.Expect(same(held["0"].Labels, held["1"].Labels)).To(BeTrue())
+	g.Expect(same(held["0"].OwnerReferences, held["1"].OwnerReferences)).To(BeTrue())
+	g.Expect(held["2"].Labels).To(HaveKeyWithValue("part", "db"))
+	g.Expect(held["2"].OwnerReferences[0].UID).To(BeEquivalentTo("2"))
+
+	var copied corev1.ConfigMap
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "0"}, &copied)).To(Succeed())
+	copied.Labels["part"] = "changed"
+	g.Expect(held["1"].Labels).To(HaveKeyWithValue("part", "web"))
+}
+
+func TestWhatIsSharedIsForgottenInTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	s := newSharing()
+	for n := range maxShared + 2 {
+		_, err := s.transform(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(n)}})
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(len(s.texts)).To(BeNumerically("<", 10))
+	gone := cache.DeletedFinalStateUnknown{Key: "a/b"}
+	g.Expect(s.transform(gone)).To(Equal(gone))
+}

@@ -1,0 +1,89 @@
+package informer
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxShared is how many values are shared at most before all are found anew, as some are not in use any more.
+const maxShared = 100_000
+
+// sharing has objects share what many of them have in common, which JSON gives to each of them anew: their namespace, their
+// labels and their owners. It works because nobody changes an object of a cache.
+type sharing struct {
+	mu     sync.Mutex
+	texts  map[string]string
+	labels map[string]map[string]string
+	owners map[string][]metav1.OwnerReference
+}
+
+func newSharing() *sharing {
+	s := &sharing{}
+	s.forget()
+	return s
+}
+
+func (s *sharing) forget() {
+	s.texts, s.labels, s.owners = map[string]string{}, map[string]map[string]string{}, map[string][]metav1.OwnerReference{}
+}
+
+// transform is for cache.Options.DefaultTransform of controller-runtime. It drops managed fields, which nobody reads in a
+// cache.
+func (s *sharing) transform(o any) (any, error) {
+	object, err := meta.Accessor(o)
+	if err != nil {
+		return o, nil // the last state of something that was deleted unseen
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.texts)+len(s.labels)+len(s.owners) > maxShared {
+		s.forget()
+	}
+	object.SetManagedFields(nil)
+	object.SetNamespace(s.text(object.GetNamespace()))
+	if l := object.GetLabels(); l != nil {
+		object.SetLabels(s.label(l))
+	}
+	if owners := object.GetOwnerReferences(); owners != nil {
+		object.SetOwnerReferences(s.owner(owners))
+	}
+	return o, nil
+}
+
+func (s *sharing) text(t string) string {
+	if known, ok := s.texts[t]; ok {
+		return known
+	}
+	s.texts[t] = t
+	return t
+}
+
+func (s *sharing) label(l map[string]string) map[string]string {
+	pairs := make([]string, 0, len(l))
+	for name, value := range l {
+		pairs = append(pairs, name+"="+value)
+	}
+	slices.Sort(pairs)
+	key := strings.Join(pairs, ",")
+	if known, ok := s.labels[key]; ok {
+		return known
+	}
+	s.labels[key] = l
+	return l
+}
+
+func (s *sharing) owner(owners []metav1.OwnerReference) []metav1.OwnerReference {
+	var key strings.Builder
+	for i := range owners {
+		key.WriteString(owners[i].String())
+	}
+	if known, ok := s.owners[key.String()]; ok {
+		return known
+	}
+	s.owners[key.String()] = owners
+	return owners
+}
