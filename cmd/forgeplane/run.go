@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -53,6 +54,9 @@ func run(ctx context.Context, p parts, o *options) error {
 	mgr, err := newManager(p, o, informers)
 	if err != nil {
 		return err
+	}
+	if err := mgr.Add(newFrugalStart(metrics.Registry)); err != nil {
+		return fmt.Errorf("adding the end of the start: %w", err)
 	}
 	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
