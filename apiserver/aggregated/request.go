@@ -18,32 +18,12 @@ import (
 func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if below, ok := strings.CutPrefix(r.URL.EscapedPath(), Prefix+"/"); ok && below != "" {
-			r = withoutToken(withPath(r, Prefix+resolver.Resolve(r.Context(), r.Method, below)))
+			r = withPath(r, Prefix+resolver.Resolve(r.Context(), r.Method, below))
+			auth.HideToken(r) // audit writes down queries
 		}
 		next.ServeHTTP(w, r)
 	})
 }
-
-// withoutToken takes an access token out of the query, which audit writes down, into a header, which it does not. The
-// request is one that withPath has returned.
-func withoutToken(r *http.Request) *http.Request {
-	if !strings.Contains(r.URL.RawQuery, "token") {
-		return r
-	}
-	query := r.URL.Query()
-	for _, name := range []string{"private_token", "access_token"} {
-		if value := query.Get(name); value != "" && r.Header.Get(tokenHeader) == "" {
-			r.Header = r.Header.Clone()
-			r.Header.Set(tokenHeader, value)
-		}
-		query.Del(name)
-	}
-	r.URL.RawQuery = query.Encode()
-	return r
-}
-
-// tokenHeader is where clients send access tokens.
-const tokenHeader = "PRIVATE-TOKEN"
 
 // enter leads a request that was admitted into the tree.
 func enter(tree http.Handler, base *url.URL) http.Handler {

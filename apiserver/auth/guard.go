@@ -67,10 +67,8 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 	if e.Ability() != "" && !s.Access.May(e.Ability()) {
 		return nil, endpoint.Forbidden("")
 	}
-	if limit, _ := e.Limit(); limit > 0 {
-		if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path()); err != nil {
-			return nil, err
-		}
+	if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path); err != nil {
+		return nil, err
 	}
 	return context.WithValue(ctx, subjectKey{}, s), nil
 }
@@ -226,23 +224,6 @@ func unknown(bearer bool) error {
 		e.Header = http.Header{"WWW-Authenticate": {`Bearer realm="Protected by OAuth 2.0", error="invalid_token"`}}
 	}
 	return e
-}
-
-func token(r *http.Request) (value string, bearer bool) {
-	if v := r.Header.Get("PRIVATE-TOKEN"); v != "" {
-		return v, false
-	}
-	if scheme, v, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(v), true
-	}
-	if !strings.Contains(r.URL.RawQuery, "token") {
-		return "", false
-	}
-	query := r.URL.Query()
-	if v := query.Get("private_token"); v != "" {
-		return v, false
-	}
-	return query.Get("access_token"), true
 }
 
 // sudoer is whom a request is to be made as; nobody else when it is empty.

@@ -137,8 +137,8 @@ func Count(ctx context.Context, user int64) error {
 }
 
 // CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one. The user is as in Count;
-// subject is the project or group that the request is about. The error is the answer when there were too many.
-func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subject string) error {
+// subject names the project or group that the request is about. The error is the answer when there were too many.
+func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subject func() string) error {
 	limit, what := e.Limit()
 	if limit == 0 {
 		return nil
@@ -149,7 +149,7 @@ func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subjec
 	}
 	now := r.limiter.clock.Now()
 	m := r.limiter.minute(now)
-	if r.limiter.requests.add(r.key(user, e.String(), subject), m.number) > limit {
+	if r.limiter.requests.add(r.key(user, e.String(), subject()), m.number) > limit {
 		return endpoint.TooManyRequests(what, m.ends.Sub(now))
 	}
 	return nil

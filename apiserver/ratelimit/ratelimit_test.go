@@ -36,7 +36,7 @@ func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string
 	if err != nil && r.Header.Get("User") != "" {
 		return nil, endpoint.Unauthorized("")
 	}
-	return r.Context(), CountEndpoint(r.Context(), e, user, path["id"])
+	return r.Context(), CountEndpoint(r.Context(), e, user, func() string { return path["id"] })
 }
 
 type idRequest struct {

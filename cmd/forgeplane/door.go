@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -92,9 +93,13 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 	if err != nil {
 		return fmt.Errorf("naming this server: %w", err)
 	}
+	kubeconfig, err := kubeconfigFile(o.kubeconfig)
+	if err != nil {
+		return err
+	}
 	rest := server.REST()
 	return mgr.Add(aggregated.New(aggregated.Options{
-		Address: o.door.address, Kubeconfig: kubeconfigFile(o.kubeconfig), Config: mgr.GetConfig(),
+		Address: o.door.address, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
 		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog,
 		URL: external, Tree: rest, Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
@@ -118,17 +123,20 @@ func (o *options) certificates(mgr ctrl.Manager, direct client.Client) *certific
 }
 
 // kubeconfigFile is the file that clusterConfig reads; none for the pod's service account.
-func kubeconfigFile(flag string) string {
+func kubeconfigFile(flag string) (string, error) {
 	if flag != "" {
-		return flag
+		return flag, nil
 	}
-	for _, file := range filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)) {
-		if file != "" {
-			return file
-		}
+	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(f string) bool { return f == "" })
+	switch {
+	case len(files) > 1:
+		// Delegated authentication reads one file, where the rest would go by all of them together.
+		return "", errors.New("KUBECONFIG names several files: name one by --kubeconfig")
+	case len(files) == 1:
+		return files[0], nil
+	case os.Getenv("KUBERNETES_SERVICE_HOST") == "":
+		return clientcmd.RecommendedHomeFile, nil
+	default:
+		return "", nil
 	}
-	if os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
-		return clientcmd.RecommendedHomeFile
-	}
-	return ""
 }

@@ -3,7 +3,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,8 +73,6 @@ func startForgeplane(programs string) (url string) {
 	p, err := process.Start(program)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
-	ctx, cancel := context.WithTimeoutCause(context.Background(), soon, errors.New("Forgeplane did not become ready"))
-	defer cancel()
-	Expect(options.WaitReady(ctx)).To(Succeed(), func() string { return p.Tail() })
+	Expect(options.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
 	return fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
 }

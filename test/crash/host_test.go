@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,16 +70,7 @@ func (h *host) start() time.Duration {
 	}
 	h.process, err = process.Start(program)
 	Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithTimeoutCause(context.Background(), soon, errors.New("Forgeplane did not become ready"))
-	defer cancel()
-	go func() {
-		select {
-		case <-h.process.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	Expect(h.options.WaitReady(ctx)).To(Succeed(), func() string { return h.process.Tail() })
+	Expect(h.options.AwaitReady(h.process, soon)).To(Succeed(), func() string { return h.process.Tail() })
 	return time.Since(begun)
 }
 

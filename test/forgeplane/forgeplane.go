@@ -94,6 +94,22 @@ func (o Options) Program() (process.Program, error) {
 	}, nil
 }
 
+// AwaitReady is WaitReady for a process, whose end ends the waiting, as does patience.
+func (o Options) AwaitReady(p *process.Process, patience time.Duration) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	timer := time.AfterFunc(patience, func() { cancel(fmt.Errorf("Forgeplane was not ready within %s", patience)) })
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-p.Done():
+			cancel(p.Ended())
+		case <-ctx.Done():
+		}
+	}()
+	return o.WaitReady(ctx)
+}
+
 // WaitReady polls Forgeplane until it says that it is ready, which no watch can tell. When the context ends first, it
 // returns the cause of that.
 func (o Options) WaitReady(ctx context.Context) error {

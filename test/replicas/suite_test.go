@@ -3,8 +3,6 @@
 package replicas
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -186,18 +184,7 @@ func (r *replica) runs() bool {
 
 func (r *replica) waitReady() {
 	GinkgoHelper()
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	timer := time.AfterFunc(soon, func() { cancel(errors.New(r.name + " did not become ready")) })
-	defer timer.Stop()
-	go func() {
-		select {
-		case <-r.process.Done():
-			cancel(r.process.Ended())
-		case <-ctx.Done():
-		}
-	}()
-	Expect(r.options.WaitReady(ctx)).To(Succeed(), func() string { return r.process.Tail() })
+	Expect(r.options.AwaitReady(r.process, soon)).To(Succeed(), func() string { return r.process.Tail() })
 }
 
 // stop ends a replica in good order, if it runs.
