@@ -69,6 +69,7 @@ func run(ctx context.Context, p parts, o *options) error {
 	if err != nil {
 		return err
 	}
+	defer engine.Close()
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("connecting past the cache: %w", err)

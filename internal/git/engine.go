@@ -1,11 +1,12 @@
 // Package git is the Git engine: bare repositories on storage directories, worked on by the git binary.
 //
 // An Engine knows the binary and runs it in an environment of its own: nothing that the machine, the service's user or the
-// caller's environment configures for git has an effect. A Repository is a cheap handle on one directory; it holds nothing
-// open. All methods may be called from several goroutines at once.
+// caller's environment configures for git has an effect. It keeps processes by which it reads objects, which Close ends. A
+// Repository is a cheap handle on one directory; it holds nothing open. All methods may be called from several goroutines at once.
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ const InternalRefs = "refs/forgeplane/"
 type Options struct {
 	// Binary is the git to run, a path or a name to be found in PATH. "git" if empty.
 	Binary string
+	// ReaderIdle is how long a process that reads objects waits for its next use. 10 seconds if 0.
+	ReaderIdle time.Duration
 }
 
 // Engine runs the git binary.
@@ -31,6 +34,7 @@ type Engine struct {
 	binary  string
 	version Version
 	env     []string
+	readers *readers
 }
 
 // Version is that of the git binary.
@@ -56,6 +60,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv)}
+	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := e.output(ctx, 1024, command{args: []string{"version"}})
@@ -70,6 +75,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// Close ends the processes that wait for their next use. Objects cannot be read through the engine any more.
+func (e *Engine) Close() { e.readers.close() }
 
 // Version returns the version of the git binary.
 func (e *Engine) Version() Version { return e.version }

@@ -196,8 +196,12 @@ func (r *Repository) Remove() error {
 	if err := r.discard(r.dir + ".new"); err != nil {
 		return err
 	}
+	defer r.Evict()
 	return r.discard(r.dir)
 }
+
+// Evict ends the processes that have the repository open. It is for whoever moves or repacks it; Remove does it by itself.
+func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 
 // discard removes a directory by way of the trash, which it empties. The move makes it disappear as a whole.
 func (r *Repository) discard(dir string) error {

@@ -1,0 +1,204 @@
+package git
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Object is what there is to know of an object without reading it.
+type Object struct {
+	// ID is its id, and Type "blob", "tree", "commit" or "tag".
+	ID, Type string
+	// Size is in bytes.
+	Size int64
+}
+
+// ErrObjectNotFound is returned for an object that is not there.
+var ErrObjectNotFound = errors.New("there is no such object")
+
+// reader is a process of git cat-file that answers one request after the other. It is for one goroutine at a time.
+type reader struct {
+	in     *os.File
+	out    *bufio.Reader
+	stdout *os.File
+	group  int
+	exited chan struct{}
+	// idle ends a reader that nobody has used for a while; nil while it is used.
+	idle *time.Timer
+}
+
+// startReader starts one that works in the directory of a repository.
+func (e *Engine) startReader(dir string) (_ *reader, err error) {
+	requests, in, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a reader: %w", err)
+	}
+	defer requests.Close()
+	stdout, answers, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a reader: %w", err), in.Close())
+	}
+	defer answers.Close()
+	cmd := exec.Command(e.binary, "cat-file", "--batch-command", "--buffer", "-z") //nolint:noctx // it outlives whoever asks first
+	cmd.Dir, cmd.Env = dir, append(append(append([]string{}, e.env...), configuration(nil)...), "GIT_DIR=.")
+	cmd.Stdin, cmd.Stdout = requests, answers
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
+	}
+	r := &reader{in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), group: cmd.Process.Pid, exited: make(chan struct{})}
+	go func() {
+		defer close(r.exited)
+		_ = cmd.Wait() // why it ended is of no interest: whoever waits for an answer sees that none comes
+	}()
+	return r, nil
+}
+
+// kill ends the process at once, and with it whatever waits for its answer.
+func (r *reader) kill() { _ = syscall.Kill(-r.group, syscall.SIGKILL) }
+
+// close ends the process, and returns when it has ended.
+func (r *reader) close() {
+	r.kill()
+	_ = r.in.Close()
+	_ = r.stdout.Close()
+	<-r.exited
+}
+
+// ask sends requests, each "info" or "contents" and the name of an object.
+func (r *reader) ask(verb string, names ...string) error {
+	var request bytes.Buffer
+	for _, n := range names {
+		request.WriteString(verb + " " + n + "\x00")
+	}
+	request.WriteString("flush\x00")
+	_, err := r.in.Write(request.Bytes())
+	return err
+}
+
+var header = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64}) (blob|tree|commit|tag) ([0-9]{1,19})\n$`)
+
+// answer reads what git says of an object of this name before its content. The error is ErrObjectNotFound for one that is not
+// there, after which the reader is as good as before.
+func (r *reader) answer(name string) (Object, error) {
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		return Object{}, err
+	}
+	if m := header.FindStringSubmatch(line); m != nil {
+		size, err := strconv.ParseInt(m[3], 10, 64)
+		return Object{ID: m[1], Type: m[2], Size: size}, err
+	}
+	for _, reason := range []string{" missing\n", " ambiguous\n"} {
+		// A name may have line breaks in it.
+		whole := name + reason
+		if rest, ok := strings.CutPrefix(whole, line); ok {
+			read := make([]byte, len(rest))
+			if _, err := io.ReadFull(r.out, read); err != nil {
+				return Object{}, err
+			}
+			if string(read) == rest {
+				return Object{}, ErrObjectNotFound
+			}
+		}
+	}
+	return Object{}, fmt.Errorf("git cat-file: unexpected answer %.100q", line)
+}
+
+// content reads what follows the answer about an object.
+func (r *reader) content(o Object) ([]byte, error) {
+	content := make([]byte, o.Size+1)
+	if _, err := io.ReadFull(r.out, content); err != nil {
+		return nil, err
+	}
+	return content[:o.Size], nil
+}
+
+// checkObjectName refuses what would be more than one request.
+func checkObjectName(name string) error {
+	if name == "" || len(name) > maxObjectName || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("object %.100q: %w", name, ErrObjectNotFound)
+	}
+	return nil
+}
+
+// maxObjectName is how long a name may be: an id or ref, a colon and a path.
+const maxObjectName = 16 << 10
+
+// Objects looks up objects by names such as an id, a full ref name, "refs/heads/main^{commit}" or "<id>:path", in one go. For
+// one that is not there the answer is the zero Object.
+func (r *Repository) Objects(ctx context.Context, names ...string) ([]Object, error) {
+	for _, n := range names {
+		if err := checkObjectName(n); err != nil {
+			return nil, err
+		}
+	}
+	found := make([]Object, len(names))
+	err := r.engine.readers.use(ctx, r, func(from *reader) error {
+		// A pipe takes a limited number of requests before somebody reads the answers.
+		for done := 0; done < len(names); {
+			batch := names[done:min(done+objectBatch, len(names))]
+			if err := from.ask("info", batch...); err != nil {
+				return err
+			}
+			for i, n := range batch {
+				o, err := from.answer(n)
+				if err != nil && !errors.Is(err, ErrObjectNotFound) {
+					return err
+				}
+				found[done+i] = o
+			}
+			done += len(batch)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// objectBatch times maxObjectName is less than a pipe and the buffer of git hold.
+const objectBatch = 3
+
+// Read returns an object and its content. It is ErrObjectNotFound if there is none of this name, and ErrFileTooLarge, with the
+// object, if it has more than limit bytes.
+func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Object, content []byte, err error) {
+	if err := checkObjectName(name); err != nil {
+		return Object{}, nil, err
+	}
+	missing := false
+	err = r.engine.readers.use(ctx, r, func(from *reader) error {
+		if err := from.ask("contents", name); err != nil {
+			return err
+		}
+		if o, err = from.answer(name); errors.Is(err, ErrObjectNotFound) {
+			missing = true
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if o.Size > limit {
+			return ErrFileTooLarge // to pass over the content would take longer than another process
+		}
+		content, err = from.content(o)
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrFileTooLarge):
+		return o, nil, fmt.Errorf("%.100q: %w", name, ErrFileTooLarge)
+	case err != nil:
+		return Object{}, nil, fmt.Errorf("reading %.100q: %w", name, err)
+	case missing:
+		return Object{}, nil, fmt.Errorf("%.100q: %w", name, ErrObjectNotFound)
+	}
+	return o, content, nil
+}

@@ -1,0 +1,290 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// observed is an engine that writes down the ids of the processes by which it reads objects.
+type observed struct {
+	*git.Engine
+	log string
+}
+
+func observe(t testing.TB, o git.Options) observed {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "pids")
+	o.Binary = script(t, `case "$1" in cat-file) echo $$ >> `+log+` ;; esac
+exec git "$@"`)
+	e, err := git.NewEngine(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return observed{e, log}
+}
+
+// started are the processes that were ever started, and alive those that still run.
+func (o observed) started(t testing.TB) []int {
+	t.Helper()
+	text, err := os.ReadFile(o.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var pids []int
+	for line := range strings.Lines(string(text)) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+func (o observed) alive(t testing.TB) (alive []int) {
+	t.Helper()
+	for _, pid := range o.started(t) {
+		if syscall.Kill(pid, 0) == nil {
+			alive = append(alive, pid)
+		}
+	}
+	return alive
+}
+
+func (o observed) of(t testing.TB, c *gittest.Client) *git.Repository {
+	t.Helper()
+	return repository(t, o.Engine, filepath.Dir(bare(t, c).Dir()), "b.git")
+}
+
+func TestObjectsAreReadByNameAndPath(t *testing.T) {
+	const odd = "a \"dir\"/line\nbreak missing\n"
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			c.Commit(t, "README", "hello\n")
+			commit := c.Commit(t, odd, "odd\n")
+			c.Git(t, "tag", "--annotate", "--message=first", "v1")
+			r := observe(t, git.Options{}).of(t, c)
+
+			tree, blob, tag := c.Git(t, "rev-parse", "HEAD^{tree}"), c.Git(t, "rev-parse", "HEAD:README"), c.Git(t, "rev-parse", "v1")
+			found, err := r.Objects(t.Context(), commit, "HEAD^{tree}", "HEAD:README", "refs/tags/v1", "HEAD:"+odd, "nothing", "HEAD:no\nthing", "HEAD:README")
+			g.Expect(err).NotTo(HaveOccurred())
+			ids := make([]string, len(found))
+			for i, o := range found {
+				ids[i] = o.Type + " " + o.ID
+			}
+			g.Expect(ids).To(Equal([]string{
+				"commit " + commit, "tree " + tree, "blob " + blob, "tag " + tag, "blob " + c.Git(t, "hash-object", odd), " ", " ", "blob " + blob,
+			}))
+
+			o, content, err := r.Read(t.Context(), "HEAD:"+odd, 4)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(content)).To(Equal("odd\n"))
+			g.Expect(o.Size).To(BeEquivalentTo(4))
+			o, _, err = r.Read(t.Context(), "HEAD:README", 5)
+			g.Expect(err).To(MatchError(git.ErrFileTooLarge))
+			g.Expect(o).To(Equal(git.Object{ID: blob, Type: "blob", Size: 6}))
+			for _, missing := range []string{"", "HEAD:nothing", "a\x00b", strings.Repeat("x", 1<<20)} {
+				_, _, err = r.Read(t.Context(), missing, 100)
+				g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+			}
+			_, content, err = r.Read(t.Context(), blob, 100)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(content)).To(Equal("hello\n"))
+		})
+	}
+}
+
+func TestFewProcessesReadForMany(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	for n := range 20 {
+		c.Commit(t, fmt.Sprint(n), strings.Repeat(fmt.Sprint(n), 1000*n))
+	}
+	o := observe(t, git.Options{})
+	r := o.of(t, c)
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			for range 50 {
+				n := rand.IntN(20)
+				_, content, err := r.Read(t.Context(), fmt.Sprintf("HEAD:%d", n), 1<<20)
+				if want := strings.Repeat(fmt.Sprint(n), 1000*n); err != nil || string(content) != want {
+					t.Errorf("file %d: %v, %d bytes", n, err, len(content))
+				}
+			}
+		})
+	}
+	all.Wait()
+	g.Expect(len(o.started(t))).To(And(BeNumerically(">", 0), BeNumerically("<=", 4)))
+}
+
+func TestANewCommitIsSeenByAReaderThatRuns(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	o := observe(t, git.Options{})
+	r := o.of(t, c)
+	for n := range 5 {
+		commit := c.Commit(t, "a", fmt.Sprint("again ", n))
+		c.Git(t, "push", "--quiet", r.Dir(), "main")
+		if n == 3 {
+			c.Git(t, "--git-dir", r.Dir(), "gc", "--quiet", "--prune=now")
+		}
+		g.Expect(r.Commit(t.Context(), "main")).To(Equal(commit))
+		_, content, err := r.Read(t.Context(), commit+":a", 100)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(content)).To(Equal(fmt.Sprint("again ", n)))
+	}
+	g.Expect(o.started(t)).To(HaveLen(1))
+}
+
+func TestACancelledReadEndsItsProcess(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	ready := filepath.Join(t.TempDir(), "ready")
+	o := observed{log: ready}
+	e, err := git.NewEngine(t.Context(), git.Options{Binary: script(t, `case "$1" in cat-file) echo $$ > `+ready+`; exec sleep 600 ;; esac
+exec git "$@"`)})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Close)
+	o.Engine = e
+	r := o.of(t, c)
+	cause := errors.New("the client has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := r.Read(ctx, "HEAD:a", 100)
+		ended <- err
+	}()
+	g.Eventually(func() []int { return o.alive(t) }).WithTimeout(10 * time.Second).Should(HaveLen(1))
+	cancel(cause)
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(cause)))
+	g.Expect(o.alive(t)).To(BeEmpty())
+}
+
+func TestAReaderThatDiesIsReplaced(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	o := observe(t, git.Options{})
+	r := o.of(t, c)
+	for n := range 3 {
+		_, _, err := r.Read(t.Context(), "HEAD:a", 100)
+		g.Expect(err).NotTo(HaveOccurred())
+		pids := o.started(t)
+		g.Expect(pids).To(HaveLen(n + 1))
+		g.Expect(syscall.Kill(pids[n], syscall.SIGKILL)).To(Succeed())
+	}
+}
+
+func TestReadersEndWhenTheyAreIdleAndWithTheirRepository(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	read := func(r *git.Repository) error {
+		_, _, err := r.Read(t.Context(), "HEAD:a", 100)
+		return err
+	}
+	brief := observe(t, git.Options{ReaderIdle: 50 * time.Millisecond})
+	r := brief.of(t, c)
+	g.Expect(read(r)).To(Succeed())
+	g.Eventually(func() []int { return brief.alive(t) }).WithTimeout(10 * time.Second).Should(BeEmpty())
+	g.Expect(read(r)).To(Succeed())
+
+	o := observe(t, git.Options{})
+	r = o.of(t, c)
+	g.Expect(read(r)).To(Succeed())
+	g.Expect(o.alive(t)).To(HaveLen(1))
+	r.Evict()
+	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(read(r)).To(Succeed())
+	g.Expect(r.Remove()).To(Succeed())
+	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(read(r)).To(MatchError(git.ErrNotFound))
+
+	r = o.of(t, c)
+	g.Expect(read(r)).To(Succeed())
+	o.Close()
+	g.Expect(o.alive(t)).To(BeEmpty())
+	g.Expect(read(r)).NotTo(Succeed())
+}
+
+func TestARevisionNamesWhatGitSaysItDoes(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			first := c.Commit(t, "a", "1")
+			second := c.Commit(t, "a", "2")
+			c.Git(t, "checkout", "--quiet", "-b", "topic/ä", first)
+			third := c.Commit(t, "b", "3")
+			c.Git(t, "merge", "--quiet", "--no-edit", "main")
+			merge := c.Git(t, "rev-parse", "HEAD")
+			c.Git(t, "tag", "--annotate", "--message=x", "both", first)
+			c.Git(t, "branch", "both", second)
+			c.Git(t, "tag", "deep/v1.0", third)
+			c.Git(t, "update-ref", "refs/forgeplane/hidden", third)
+			c.Git(t, "checkout", "--quiet", "main")
+			r := observe(t, git.Options{}).of(t, c)
+			for revision, want := range map[string]string{
+				"main": second, "HEAD": second, "HEAD^": first, "main~1": first, "main~": first, "topic/ä": merge, "topic/ä^2": second, "topic/ä^1^": first,
+				"topic/ä~1": third, "both": first, "refs/heads/both": second, "refs/tags/both": first, "deep/v1.0": third, first: first, first[:9]: first,
+				merge + "^2~1": first, "heads/main": "", "refs/forgeplane/hidden": "", "forgeplane/hidden": "", "main~2": "", "main^3": "",
+				"nothing": "", "": "", "-x": "", "main..both": "", ":/2": "", "main^{/2}": "", "main@{0}": "", "@": "", "main:a": "", "main\x00": "", "main\n": "",
+				first[:3]: "", strings.Repeat("0", len(first)): "", "main" + strings.Repeat("^", 100): "", strings.Repeat("m", 5000): "",
+				c.Git(t, "rev-parse", "main:a"): "",
+			} {
+				got, err := r.Commit(t.Context(), revision)
+				if want == "" {
+					g.Expect(err).To(MatchError(git.ErrRefNotFound), "%q", revision)
+				} else {
+					g.Expect(err).NotTo(HaveOccurred(), "%q", revision)
+				}
+				g.Expect(got).To(Equal(want), "%q", revision)
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	c := gittest.New(b, "sha1")
+	c.Commit(b, "a", strings.Repeat("x", 1000))
+	r := observe(b, git.Options{}).of(b, c)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := r.Read(b.Context(), "HEAD:a", 1<<20); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCommit(b *testing.B) {
+	c := gittest.New(b, "sha1")
+	c.Commit(b, "a", strings.Repeat("x", 1000))
+	r := observe(b, git.Options{}).of(b, c)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Commit(b.Context(), "main"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

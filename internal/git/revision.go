@@ -1,0 +1,65 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// steps are how a revision goes on from a ref or id: to parents and ancestors.
+var steps = regexp.MustCompile(`^(?:\^\d{0,3}|~\d{0,6}){0,16}$`)
+
+var abbreviated = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+
+// Commit returns the id of the commit that a revision names: a commit id or the beginning of one, a tag, a branch, HEAD, or
+// any of them followed by ^ and ~ with numbers. Of a tag and a branch of one name it is the tag, as in Git. What clients do
+// not see is not found, and nothing else of Git's syntax for revisions is understood: some of it takes long, and some of
+// it leads to what a client is not to see. The error is ErrRefNotFound.
+func (r *Repository) Commit(ctx context.Context, revision string) (string, error) {
+	names := candidates(revision)
+	if len(names) == 0 {
+		return "", fmt.Errorf("%.100q: %w", revision, ErrRefNotFound)
+	}
+	found, err := r.Objects(ctx, names...)
+	if err != nil {
+		return "", fmt.Errorf("looking up revision %.100q: %w", revision, err)
+	}
+	for _, o := range found {
+		if o.ID != "" {
+			return o.ID, nil
+		}
+	}
+	return "", fmt.Errorf("%.100q: %w", revision, ErrRefNotFound)
+}
+
+// candidates are the names of the commits that a revision may name, in the order of their precedence.
+func candidates(revision string) []string {
+	base, rest := revision, ""
+	if i := strings.IndexAny(revision, "^~"); i >= 0 {
+		base, rest = revision[:i], revision[i:]
+	}
+	if !steps.MatchString(rest) {
+		return nil
+	}
+	var names []string
+	add := func(name string) { names = append(names, name+rest+"^{commit}") }
+	switch {
+	case IsObjectID(base), base == "HEAD":
+		add(base)
+		return names
+	case strings.HasPrefix(base, "refs/heads/"), strings.HasPrefix(base, "refs/tags/"):
+		if CheckRefName(base) == nil {
+			add(base)
+		}
+	}
+	for _, prefix := range []string{"refs/tags/", "refs/heads/"} {
+		if CheckRefName(prefix+base) == nil {
+			add(prefix + base)
+		}
+	}
+	if abbreviated.MatchString(base) {
+		add(base)
+	}
+	return names
+}
