@@ -1,0 +1,75 @@
+package activity_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
+)
+
+// postgresEnv names a PostgreSQL database that tests may make schemas in.
+const postgresEnv = "FORGEPLANE_TEST_POSTGRES"
+
+// engines are what every test of the store runs on; each makes a database for one test.
+var engines = map[string]func(testing.TB) string{
+	"SQLite":     newSQLite,
+	"PostgreSQL": newPostgres,
+}
+
+func onEachEngine(t *testing.T, test func(t *testing.T, database string)) {
+	t.Helper()
+	for name, database := range engines {
+		t.Run(name, func(t *testing.T) { test(t, database(t)) })
+	}
+}
+
+func newSQLite(tb testing.TB) string { return filepath.Join(tb.TempDir(), "activity.db") }
+
+// newPostgres makes a schema, and a URL that leads to it.
+func newPostgres(tb testing.TB) string {
+	tb.Helper()
+	address := os.Getenv(postgresEnv)
+	if address == "" {
+		tb.Skip(postgresEnv + " names no PostgreSQL database; CONTRIBUTING.md says how to start one")
+	}
+	g := NewWithT(tb)
+	u, err := url.Parse(address)
+	g.Expect(err).NotTo(HaveOccurred())
+	schema := "test_" + strings.ToLower(rand.Text())
+	inPostgres(tb, address, "CREATE SCHEMA "+schema)
+	tb.Cleanup(func() { inPostgres(tb, address, "DROP SCHEMA "+schema+" CASCADE") })
+	query := u.Query()
+	query.Set("search_path", schema)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func inPostgres(tb testing.TB, address, statement string) {
+	tb.Helper()
+	g := NewWithT(tb)
+	db, err := sql.Open("pgx", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = db.ExecContext(context.Background(), statement)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(db.Close()).To(Succeed())
+}
+
+// open opens a store for the time of a test.
+func open(tb testing.TB, database string) *activity.Store {
+	tb.Helper()
+	store, err := activity.Open(tb.Context(), activity.Options{Database: database})
+	NewWithT(tb).Expect(err).NotTo(HaveOccurred())
+	tb.Cleanup(func() { NewWithT(tb).Expect(store.Close()).To(Succeed()) })
+	return store
+}
+
+func label(id int64) activity.Subject { return activity.Subject{Kind: activity.KindLabel, ID: id} }

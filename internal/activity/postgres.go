@@ -1,0 +1,74 @@
+package activity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+)
+
+const (
+	// maxConnections is how many a process holds at most.
+	maxConnections = 16
+	maxIdleTime    = 5 * time.Minute
+	maxLifetime    = 30 * time.Minute
+	// migrationLock is the advisory lock that processes of Forgeplane hold while they change tables.
+	migrationLock = 0x666f726765 // "forge"
+)
+
+func openPostgres(ctx context.Context, text string) (database, error) {
+	config, err := parsePostgres(text)
+	if err != nil {
+		return database{}, err
+	}
+	pool := stdlib.OpenDB(*config)
+	pool.SetMaxOpenConns(maxConnections)
+	pool.SetMaxIdleConns(maxConnections)
+	pool.SetConnMaxIdleTime(maxIdleTime)
+	pool.SetConnMaxLifetime(maxLifetime)
+	both := bun.NewDB(pool, pgdialect.New())
+	d := database{
+		name: fmt.Sprintf("the activity database (PostgreSQL, %q at %s:%d)", config.Database, config.Host, config.Port),
+		read: both, write: both,
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, 60))
+	if err == nil {
+		err = migrate(ctx, pool, goose.DialectPostgres, goose.WithSessionLocker(locker))
+	}
+	if err != nil {
+		return database{}, errors.Join(failed(ctx, "opening "+d.name, err), d.close())
+	}
+	return d, nil
+}
+
+// parsePostgres returns errors that quote nothing of the URL where that may be a part of the password.
+func parsePostgres(text string) (*pgx.ConnConfig, error) {
+	const form = "the URL of the activity database is to be postgres://user:password@host/database"
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil && strings.Contains(text, "@") {
+		return nil, errors.New(form + ", with the characters / ? # @ : % of the password in percent-encoding")
+	}
+	config, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", form, errors.Unwrap(err))
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = limit
+	}
+	// The query builder puts values into the text, so there is nothing to prepare; and it quotes them by the standard.
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	config.RuntimeParams["standard_conforming_strings"] = "on"
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "forgeplane"
+	}
+	return config, nil
+}

@@ -1,0 +1,81 @@
+package activity_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func expectLastUsed(t *testing.T, store *activity.Store, want map[int64]time.Time) {
+	t.Helper()
+	g := NewWithT(t)
+	got, err := store.LastUsed(t.Context(), activity.KindTriggerToken, 1, 2, 3)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal(want))
+}
+
+func trigger(id int64) activity.Subject {
+	return activity.Subject{Kind: activity.KindTriggerToken, ID: id}
+}
+
+func TestTheLastUseIsTheLatest(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database string) {
+		g, store, other := NewWithT(t), open(t, database), open(t, database)
+		expectLastUsed(t, store, map[int64]time.Time{})
+		g.Expect(store.Use(t.Context(), trigger(1), noon)).To(Succeed())
+		g.Expect(store.Use(t.Context(), label(1), noon.Add(time.Hour))).To(Succeed())
+		g.Expect(store.Use(t.Context(), trigger(2), noon.In(time.FixedZone("", 3600)))).To(Succeed())
+		expectLastUsed(t, store, map[int64]time.Time{1: noon, 2: noon})
+
+		g.Expect(store.Use(t.Context(), trigger(1), noon.Add(time.Hour))).To(Succeed())
+		g.Expect(other.Use(t.Context(), trigger(1), noon.Add(time.Minute))).To(Succeed())
+		expectLastUsed(t, other, map[int64]time.Time{1: noon.Add(time.Hour), 2: noon})
+	})
+}
+
+func TestTimesThatDifferByFractionsOfASecondAreInOrder(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database string) {
+		g, earlier, later := NewWithT(t), open(t, database), open(t, database)
+		for id, fractions := range map[int64][2]time.Duration{
+			1: {0, time.Microsecond},
+			2: {500 * time.Millisecond, 510 * time.Millisecond},
+			3: {999999 * time.Microsecond, time.Second},
+		} {
+			g.Expect(later.Use(t.Context(), trigger(id), noon.Add(fractions[1]))).To(Succeed())
+			g.Expect(earlier.Use(t.Context(), trigger(id), noon.Add(fractions[0]))).To(Succeed())
+		}
+		expectLastUsed(t, earlier, map[int64]time.Time{
+			1: noon.Add(time.Microsecond), 2: noon.Add(510 * time.Millisecond), 3: noon.Add(time.Second),
+		})
+	})
+}
+
+func TestUsesInQuickSuccessionAreWrittenOnceAMinute(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database string) {
+		g, store := NewWithT(t), open(t, database)
+		for second := range 150 {
+			g.Expect(store.Use(t.Context(), trigger(1), noon.Add(time.Duration(second)*time.Second))).To(Succeed())
+		}
+		expectLastUsed(t, store, map[int64]time.Time{1: noon.Add(2 * time.Minute)})
+	})
+}
+
+func TestRemovedUsesAreForgotten(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database string) {
+		g, store := NewWithT(t), open(t, database)
+		g.Expect(store.Use(t.Context(), trigger(1), noon)).To(Succeed())
+		g.Expect(store.Use(t.Context(), trigger(2), noon)).To(Succeed())
+		for range 2 {
+			g.Expect(store.RemoveUses(t.Context(), trigger(1))).To(Succeed())
+			expectLastUsed(t, store, map[int64]time.Time{2: noon})
+		}
+		g.Expect(store.Use(t.Context(), trigger(1), noon.Add(time.Second))).To(Succeed())
+		expectLastUsed(t, store, map[int64]time.Time{1: noon.Add(time.Second), 2: noon})
+		g.Expect(store.LastUsed(t.Context(), activity.KindTriggerToken)).To(BeEmpty())
+	})
+}
