@@ -26,6 +26,10 @@ type options struct {
 	pprofAddress   string
 	verbose        bool
 
+	// single is a process with all parts of the forge in it.
+	single           bool
+	activityDatabase activityDatabase
+
 	// of the controllers
 	leaderElect bool
 	concurrency int
@@ -58,6 +62,7 @@ func defaults(p parts) *options {
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
+		activityDatabase: activityDatabase{path: "/var/lib/forgeplane/activity.db"}, single: p.controllers && p.server,
 	}
 }
 
@@ -72,6 +77,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
 	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
+	o.activityDatabase.bind(f)
 	o.service.bind(f)
 	if p.controllers {
 		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
@@ -106,6 +112,9 @@ func (o *options) validate() error {
 		return err
 	}
 	if _, err := o.limits(); err != nil {
+		return err
+	}
+	if _, err := o.activity(); err != nil {
 		return err
 	}
 	_, err := o.rootGroupRules()

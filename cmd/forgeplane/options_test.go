@@ -29,6 +29,7 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--tls-cert-file":            {"--tls-cert-file=tls.crt"},
 		"--audit-policy-file":        {"--audit-log-path=-"},
 		"--kubernetes-url":           {"--kubernetes-url=localhost"},
+		"--activity-database":        {"--activity-database=postgres://localhost/forgeplane"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
 	}

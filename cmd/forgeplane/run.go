@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -35,12 +36,13 @@ type shared struct {
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
 	ids          *ids.Allocator
+	activity     *activity.Store
 	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
 	direct client.Client
 }
 
 // run runs the parts of the forge until ctx ends.
-func run(ctx context.Context, p parts, o *options) error {
+func run(ctx context.Context, p parts, o *options) (err error) {
 	level := zapcore.WarnLevel
 	if o.verbose {
 		level = zapcore.InfoLevel
@@ -74,11 +76,17 @@ func run(ctx context.Context, p parts, o *options) error {
 	if err != nil {
 		return fmt.Errorf("connecting past the cache: %w", err)
 	}
+	store, err := openActivity(ctx, o)
+	if err != nil {
+		return err
+	}
+	// Whoever uses it has stopped when the manager has.
+	defer func() { err = errors.Join(err, store.Close()) }()
 	cat := catalog.New(mgr.GetCache(), rules...)
 	cat.Remember(informers)
 	s := shared{
 		catalog: cat, repositories: repository.New(engine, cat),
-		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), direct: direct,
+		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct,
 	}
 	if p.controllers {
 		if err := addControllers(mgr, o, s); err != nil {
@@ -93,7 +101,7 @@ func run(ctx context.Context, p parts, o *options) error {
 			return err
 		}
 	}
-	if err := addChecks(mgr); err != nil {
+	if err := addChecks(mgr, s); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -145,12 +153,16 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// addChecks serves health: alive as long as it answers, ready when the cache is complete.
-func addChecks(mgr ctrl.Manager) error {
+// addChecks serves health: alive as long as it answers, ready when the cache is complete and the activity database answers.
+func addChecks(mgr ctrl.Manager, s shared) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("cache", cacheComplete(mgr)); err != nil {
+		return fmt.Errorf("adding a readiness check: %w", err)
+	}
+	reachable := func(r *http.Request) error { return s.activity.Check(r.Context()) }
+	if err := mgr.AddReadyzCheck("activity-database", reachable); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil

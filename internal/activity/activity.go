@@ -62,7 +62,7 @@ func (s *Store) Close() error { return s.close() }
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	if _, err := s.write.ExecContext(ctx, "SELECT 1"); err != nil {
+	if _, err := s.read.NewSelect().Model((*use)(nil)).Exists(ctx); err != nil {
 		return failed(ctx, "reaching "+s.name, err)
 	}
 	return nil

@@ -45,6 +45,9 @@ type Options struct {
 	// Data is the directory of what Forgeplane itself needs: its kubeconfig file and its socket. Two that run at the
 	// same time must not share it.
 	Data string
+	// Activity is the file of the activity database, which several on one machine may share; activity.db in Data when it is
+	// empty.
+	Activity string
 	// Logs is the directory of the log, which is appended to.
 	Logs string
 	// HTTPPort, TLSPort and HealthPort are where it listens on 127.0.0.1: for clients, for kube-apiserver, and for health
@@ -75,6 +78,7 @@ func (o Options) Program() (process.Program, error) {
 		"--service-external-name=localhost",
 		"--health-address=" + loopback(o.HealthPort),
 		"--metrics-address=0",
+		"--activity-database=" + cmp.Or(o.Activity, filepath.Join(o.Data, "activity.db")),
 	}
 	if part != Manager {
 		args = append(args,

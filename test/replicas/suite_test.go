@@ -147,6 +147,7 @@ func newReplica(plane *controlplane.ControlPlane, root, name string, part forgep
 	Expect(os.Mkdir(directory, 0o700)).To(Succeed())
 	return &replica{name: name, options: forgeplane.Options{
 		Part: part, Programs: filepath.Dir(checkout.Program("forgeplane")), Data: directory, Logs: directory,
+		Activity: filepath.Join(root, "activity.db"),
 		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: plane,
 	}}
 }

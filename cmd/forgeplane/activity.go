@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
+)
+
+// activityEnv is the environment variable with the URL of the activity database.
+const activityEnv = "FORGEPLANE_ACTIVITY_DATABASE"
+
+// activityDatabase says where the activity database is.
+type activityDatabase struct {
+	// path is that of a SQLite file.
+	path string
+	// urlFile holds the URL of a PostgreSQL database; its password must not be read from the arguments of the process.
+	urlFile string
+}
+
+func (a *activityDatabase) bind(f *pflag.FlagSet) {
+	f.StringVar(&a.path, "activity-database", a.path,
+		"file of the activity database, which is SQLite, on a local disk; made where it is missing; not used where there is a URL of PostgreSQL")
+	f.StringVar(&a.urlFile, "activity-database-file", a.urlFile,
+		"file that holds the URL of the activity database, which is PostgreSQL, as in postgres://user:password@host/database; by default the URL is in the environment variable "+activityEnv)
+}
+
+// name is what the database is opened by. A process that is alone may have it in a file.
+func (a *activityDatabase) name(alone bool) (string, error) {
+	if strings.Contains(a.path, "://") {
+		return "", fmt.Errorf("--activity-database is to be the path of a file: everybody on the machine can read the password of a URL there; write the URL into a file for --activity-database-file, or into the environment variable %s", activityEnv)
+	}
+	source, text := activityEnv, os.Getenv(activityEnv)
+	if a.urlFile != "" {
+		content, err := os.ReadFile(a.urlFile)
+		if err != nil {
+			return "", fmt.Errorf("reading --activity-database-file: %w", err)
+		}
+		source, text = "the file of --activity-database-file", string(content)
+	}
+	text = strings.TrimSpace(text)
+	switch {
+	case text != "" && !activity.IsPostgres(text) || a.urlFile != "" && text == "":
+		return "", fmt.Errorf("%s is to hold a URL that begins with postgres://", source)
+	case text != "":
+		return text, nil
+	case !alone:
+		return "", fmt.Errorf("several processes share the activity database, which takes PostgreSQL: name it by --activity-database-file or the environment variable %s, or run a single process of \"forgeplane all\" without --leader-elect", activityEnv)
+	case a.path == "":
+		return "", errors.New("--activity-database is to name a file")
+	default:
+		return a.path, nil
+	}
+}
+
+// activity is what the activity database is opened by.
+func (o *options) activity() (string, error) {
+	// In development all processes are on one machine, where they can share a file.
+	return o.activityDatabase.name(o.development || o.single && !o.leaderElect)
+}
+
+func openActivity(ctx context.Context, o *options) (*activity.Store, error) {
+	database, err := o.activity()
+	if err != nil {
+		return nil, err
+	}
+	return activity.Open(ctx, activity.Options{Database: database})
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+const databaseURL = "postgres://forgeplane:hush@db.example/forgeplane"
+
+func fileOf(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "url")
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
+}
+
+func TestTheActivityDatabaseIsAFileUnlessAURLIsGiven(t *testing.T) {
+	file := fileOf(t, databaseURL+"\n")
+	for name, c := range map[string]struct {
+		variable string
+		args     []string
+		want     string
+	}{
+		"by default":                         {want: "/var/lib/forgeplane/activity.db"},
+		"a file":                             {args: []string{"--activity-database=here.db"}, want: "here.db"},
+		"the variable goes before a file":    {variable: databaseURL, args: []string{"--activity-database=here.db"}, want: databaseURL},
+		"a file of a URL, and its last line": {args: []string{"--activity-database-file=" + file}, want: databaseURL},
+		"it goes before the variable":        {variable: "postgresql://other", args: []string{"--activity-database-file=" + file}, want: databaseURL},
+		"several processes":                  {args: []string{"--leader-elect", "--activity-database-file=" + file}, want: databaseURL},
+		"several processes in development":   {args: []string{"--leader-elect", "--development", "--activity-database=here.db"}, want: "here.db"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(activityEnv, c.variable)
+			NewWithT(t).Expect(parse(t, c.args...).activity()).To(Equal(c.want))
+		})
+	}
+}
+
+func TestWhatIsWrongWithTheActivityDatabaseIsToldWithoutItsPassword(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable string
+		args     []string
+		want     string
+	}{
+		"a URL among the arguments":      {args: []string{"--activity-database=" + databaseURL}, want: "--activity-database-file"},
+		"a variable without a URL":       {variable: "forgeplane:hush@db.example", want: activityEnv},
+		"a file without a URL":           {args: []string{"--activity-database-file=" + fileOf(t, "hush")}, want: "--activity-database-file"},
+		"an empty file":                  {args: []string{"--activity-database-file=" + fileOf(t, "\n")}, want: "--activity-database-file"},
+		"a file that is missing":         {args: []string{"--activity-database-file=" + filepath.Join(t.TempDir(), "none")}, want: "--activity-database-file"},
+		"several processes and one file": {args: []string{"--leader-elect"}, want: "PostgreSQL"},
+		"nothing at all":                 {args: []string{"--activity-database="}, want: "--activity-database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(activityEnv, c.variable)
+			NewWithT(t).Expect(parse(t, c.args...).validate()).To(MatchError(And(ContainSubstring(c.want), Not(ContainSubstring("hush")))))
+		})
+	}
+}
+
+func TestPartsInProcessesOfTheirOwnNeedADatabaseThatTheyShare(t *testing.T) {
+	for _, p := range []parts{{controllers: true}, {server: true}} {
+		g := NewWithT(t)
+		o := defaults(p)
+		o.bind(pflag.NewFlagSet("forgeplane", pflag.ContinueOnError), p)
+		t.Setenv(activityEnv, "")
+		g.Expect(o.validate()).To(MatchError(ContainSubstring("PostgreSQL")))
+		t.Setenv(activityEnv, databaseURL)
+		g.Expect(o.validate()).To(Succeed())
+	}
+}
