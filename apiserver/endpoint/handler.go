@@ -221,6 +221,9 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 		h.send(w, e.status, nil)
 		return nil
 	}
+	if c, is := response.(Content); is {
+		return h.stream(w, r, e.status, c)
+	}
 	return h.json(w, r, e.status, response)
 }
 

@@ -150,12 +150,17 @@ func operationID(e *Endpoint) string {
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
+// anyType stands for the media types of a Content.
+const anyType = "*/*"
+
 // responses are the answers of an endpoint by status.
 func (s *schemas) responses(e *Endpoint) object {
 	success := object{"description": http.StatusText(e.status)}
 	answers := object{strconv.Itoa(e.status): success}
 	named := object{}
-	if body := s.body(e); body != nil {
+	if e.response == contentType {
+		success["content"] = object{anyType: object{}}
+	} else if body := s.body(e); body != nil {
 		success["content"] = object{"application/json": object{"schema": body}}
 		if e.method == http.MethodGet && e.status == http.StatusOK {
 			named["ETag"] = reference("headers", "ETag")

@@ -46,7 +46,8 @@ type List[T any] struct {
 	total int
 	// after is the key of the next page, where pages follow by key; empty on the last one.
 	after string
-	keyed bool
+	// cursor is the parameter that takes such a key; empty where pages follow by number.
+	cursor string
 }
 
 // Page cuts the page that p asks for out of all rows, and turns each of its rows into what the client sees.
@@ -58,17 +59,23 @@ func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
 }
 
 // Keyset cuts a page out of rows in the order of their keys. It begins at the first row that is past the key of the row
-// before, which may be gone by now; past is nil for the first page. The link to the next page has the last key as cursor.
+// before, which may be gone by now; past is nil for the first page. The link to the next page has the last key as cursor; see From.
 func Keyset[S, T any](p Paging, all []S, past func(S) bool, key func(S) string, show func(S) T) List[T] {
 	from := 0
 	if past != nil {
 		from = sort.Search(len(all), func(i int) bool { return past(all[i]) })
 	}
 	to := min(from+p.size(), len(all))
-	l := List[T]{rows: shown(all[from:to], show), keyed: true}
+	l := List[T]{rows: shown(all[from:to], show), cursor: "cursor"}
 	if to < len(all) && to > from {
 		l.after = key(all[to-1])
 	}
+	return l
+}
+
+// From names the parameter that takes the key of the last row, where it is not "cursor".
+func (l List[T]) From(parameter string) List[T] {
+	l.cursor = parameter
 	return l
 }
 
@@ -98,10 +105,10 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 		u.RawQuery = query.Encode()
 		return fmt.Sprintf(`<%s>; rel=%q`, u.String(), rel)
 	}
-	if l.keyed {
+	if l.cursor != "" {
 		if l.after != "" {
 			query.Del("page")
-			h.Set("Link", link(func() { query.Set("cursor", l.after) }, "next"))
+			h.Set("Link", link(func() { query.Set(l.cursor, l.after) }, "next"))
 		}
 		return
 	}

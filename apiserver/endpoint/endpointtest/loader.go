@@ -94,7 +94,7 @@ func (l *loader) response(at []string) (response, error) {
 	at, found := l.find(at)
 	r := response{headers: map[string]header{}}
 	var err error
-	if child(found, "content") != nil {
+	if _, r.content = child(found, "content")["*/*"]; !r.content && child(found, "content") != nil {
 		if r.body, err = l.schema(within(at, "content", "application/json", "schema")...); err != nil {
 			return r, err
 		}

@@ -1,0 +1,113 @@
+package endpoint_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+type fileRequest struct {
+	Fail string `param:"fail"`
+}
+
+const fileText = "the first half, and the second"
+
+// files serves a text in two pieces, with a failure before, between or after them where one is asked for.
+var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, r *fileRequest) (endpoint.Content, error) {
+	failure := errors.New("a disk was lost")
+	return endpoint.Content{
+		Type: "text/plain; charset=utf-8", Size: int64(len(fileText)), Header: http.Header{"Cache-Control": {"no-store"}},
+		Write: func(w io.Writer) error {
+			switch r.Fail {
+			case "before":
+				return failure
+			case "refused":
+				return endpoint.NotFound("File")
+			}
+			if _, err := io.WriteString(w, fileText[:15]); err != nil {
+				return err
+			}
+			if r.Fail == "between" {
+				return failure
+			}
+			_, err := io.WriteString(w, fileText[15:])
+			return err
+		},
+	}, nil
+})}
+
+func TestAnAnswerMayBeAFile(t *testing.T) {
+	tests := []struct {
+		method, fail  string
+		status        int
+		kind, body    string
+		length, cache string
+	}{
+		{"GET", "", 200, "text/plain; charset=utf-8", fileText, "30", "no-store"},
+		{"HEAD", "", 200, "text/plain; charset=utf-8", "", "30", "no-store"},
+		{"HEAD", "before", 200, "text/plain; charset=utf-8", "", "30", "no-store"},
+		{"GET", "before", 500, "application/json", `{"message":"500 Internal Server Error"}`, "39", "max-age=0, private, must-revalidate"},
+		{"GET", "refused", 404, "application/json", `{"message":"404 File Not Found"}`, "32", "max-age=0, private, must-revalidate"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method+" "+tt.fail, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			newHandler(files).ServeHTTP(w, httptest.NewRequest(tt.method, "/file?fail="+tt.fail, http.NoBody))
+			got := fmt.Sprint(w.Code, w.Header().Get("Content-Type"), w.Body, w.Header().Get("Content-Length"), w.Header().Get("Cache-Control"))
+			if want := fmt.Sprint(tt.status, tt.kind, tt.body, tt.length, tt.cache); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	serve(t, files, httptest.NewRequest(http.MethodGet, "/file", http.NoBody)) // held against the document
+}
+
+func TestAFileThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	address, _ := start(t, generous, generous, files)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/file?fail=between", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return // before the headers were sent
+	}
+	defer a.Body.Close()
+	if body, err := io.ReadAll(a.Body); err == nil {
+		t.Errorf("the client has taken %q for the whole", body)
+	}
+}
+
+func TestAClientThatDoesNotTakeAFileIsCutOff(t *testing.T) {
+	ended := make(chan error, 1)
+	large := endpoint.Table{endpoint.Get("/file", func(context.Context, *endpoint.None) (endpoint.Content, error) {
+		return endpoint.Content{Type: "text/plain", Size: -1, Write: func(w io.Writer) error {
+			piece := strings.Repeat("x", 1<<20)
+			for {
+				if _, err := io.WriteString(w, piece); err != nil {
+					ended <- err
+					return err
+				}
+			}
+		}}, nil
+	})}
+	address, _ := start(t, generous, brief, large)
+	c := dial(t, address)
+	if _, err := io.WriteString(c, "GET /file HTTP/1.1\r\nHost: forge.example\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the file has an end")
+	}
+}
