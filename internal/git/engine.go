@@ -35,6 +35,7 @@ type Engine struct {
 	version Version
 	env     []string
 	readers *readers
+	results *results
 }
 
 // Version is that of the git binary.
@@ -60,6 +61,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv)}
+	e.results = newResults()
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -77,7 +79,10 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // Close ends the processes that wait for their next use. Objects cannot be read through the engine any more.
-func (e *Engine) Close() { e.readers.close() }
+func (e *Engine) Close() {
+	e.readers.close()
+	e.results.StopAllGoroutines()
+}
 
 // Version returns the version of the git binary.
 func (e *Engine) Version() Version { return e.version }

@@ -1,0 +1,105 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Commit is what stands in a commit.
+type Commit struct {
+	ID      string
+	Tree    string
+	Parents []string
+	Author  Signature
+	// Committer is who made the commit of what the author wrote.
+	Committer Signature
+	// Message is in UTF-8; what is not is replaced.
+	Message string
+}
+
+// Signature is somebody and a time.
+type Signature struct {
+	Name, Email string
+	// When is in the zone where it was.
+	When time.Time
+}
+
+// Title is the first paragraph of the message, on one line.
+func (c *Commit) Title() string {
+	paragraph, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n\n")
+	return strings.Join(strings.FieldsFunc(paragraph, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}
+
+// maxCommit is how large a commit may be, in bytes.
+const maxCommit = 4 << 20
+
+// ReadCommit returns the commit with an id. It is ErrObjectNotFound where there is none. Nobody changes it.
+func (r *Repository) ReadCommit(ctx context.Context, id string) (*Commit, error) {
+	if err := checkIDs(id); err != nil {
+		return nil, err
+	}
+	size := func(c *Commit) int { return len(c.Message) + 600 }
+	return recall(ctx, r, "reading a commit", id, size, func(ctx context.Context) (*Commit, error) {
+		o, content, err := r.Read(ctx, id, maxCommit)
+		if err != nil {
+			return nil, err
+		}
+		if o.Type != "commit" {
+			return nil, fmt.Errorf("%s is a %s: %w", id, o.Type, ErrObjectNotFound)
+		}
+		return parseCommit(id, content)
+	})
+}
+
+// parseCommit reads a commit object: headers, of which those that begin with a space go on, an empty line and the message.
+func parseCommit(id string, content []byte) (*Commit, error) {
+	c := &Commit{ID: id}
+	headers, message, _ := bytes.Cut(content, []byte("\n\n"))
+	for line := range bytes.Lines(headers) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		switch name {
+		case "tree":
+			c.Tree = value
+		case "parent":
+			c.Parents = append(c.Parents, value)
+		case "author":
+			c.Author = parseSignature(value)
+		case "committer":
+			c.Committer = parseSignature(value)
+		}
+	}
+	if !IsObjectID(c.Tree) {
+		return nil, errors.New("a commit is damaged: it has no tree")
+	}
+	c.Message = strings.ToValidUTF8(string(message), "\uFFFD")
+	return c, nil
+}
+
+// parseSignature reads "Name <email> seconds zone". Old histories have worse; what cannot be read is left out.
+func parseSignature(text string) Signature {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	open, end := strings.Index(text, "<"), strings.LastIndex(text, ">")
+	if open < 0 || end < open {
+		return Signature{Name: strings.TrimSpace(text), When: time.Unix(0, 0).UTC()}
+	}
+	s := Signature{Name: strings.TrimSpace(text[:open]), Email: strings.TrimSpace(text[open+1 : end]), When: time.Unix(0, 0).UTC()}
+	seconds, zone, _ := strings.Cut(strings.TrimSpace(text[end+1:]), " ")
+	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil && n >= 0 && n < 1<<40 {
+		s.When = time.Unix(n, 0).In(parseZone(zone))
+	}
+	return s
+}
+
+// parseZone reads "+0130".
+func parseZone(text string) *time.Location {
+	n, err := strconv.Atoi(text)
+	if err != nil || len(text) != 5 || n == 0 || n <= -2400 || n >= 2400 {
+		return time.UTC
+	}
+	return time.FixedZone("", (n/100*60+n%100)*60)
+}

@@ -1,0 +1,41 @@
+package git
+
+import (
+	"testing"
+	"unicode/utf8"
+)
+
+func FuzzParseTree(f *testing.F) {
+	f.Add([]byte("100644 a\x0012345678901234567890" + "40000 dir\x0012345678901234567890"))
+	f.Add([]byte("160000 \x00"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		entries, err := parseTree(content, "dir", 20)
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			if len(e.Mode) != 6 || len(e.ID) != 40 || e.Type == "" {
+				t.Errorf("%q gives %+v", content, e)
+			}
+		}
+	})
+}
+
+func FuzzParseCommit(f *testing.F) {
+	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 1 +0100\ncommitter B <> -1 x\n\ntitle\n\nbody"))
+	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor >< 99999999999999999999 +9999\n\n\xff"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		c, err := parseCommit("id", content)
+		if err != nil {
+			return
+		}
+		for _, text := range []string{c.Message, c.Title(), c.Author.Name, c.Author.Email, c.Committer.Name} {
+			if !utf8.ValidString(text) {
+				t.Errorf("%q gives %q", content, text)
+			}
+		}
+		if _, err := c.Author.When.MarshalJSON(); err != nil {
+			t.Errorf("%q: %v", content, err)
+		}
+	})
+}

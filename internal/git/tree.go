@@ -1,0 +1,155 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// TreeEntry is a file, directory or submodule in a tree.
+type TreeEntry struct {
+	// Mode has six octal digits, as in "100644".
+	Mode string
+	// Type is "blob", "tree", or "commit" for a submodule.
+	Type string
+	// ID is that of the object.
+	ID string
+	// Path is from the root of the repository.
+	Path string
+}
+
+// Name is the last part of the path.
+func (e TreeEntry) Name() string { return path.Base(e.Path) }
+
+const (
+	// maxTree is how large one tree may be, in bytes, and maxRecursive the listing of all below one.
+	maxTree      = 16 << 20
+	maxRecursive = 256 << 20
+)
+
+// CleanPath returns a path inside of a repository without slashes at its ends; empty for the root. It reports false for one
+// that cannot be there.
+func CleanPath(p string) (clean string, ok bool) {
+	p = strings.Trim(p, "/")
+	if p == "" {
+		return "", true
+	}
+	return p, filepath.IsLocal(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
+}
+
+// Tree lists a directory of a commit, in the order of Git; with recursive, all that is below it, each directory before what is
+// in it. An empty path is the root. It is ErrObjectNotFound where there is no directory. Nobody changes what it returns.
+func (r *Repository) Tree(ctx context.Context, commit, directory string, recursive bool) ([]TreeEntry, error) {
+	if err := checkIDs(commit); err != nil {
+		return nil, err
+	}
+	clean, ok := CleanPath(directory)
+	if !ok {
+		return nil, fmt.Errorf("directory %.100q: %w", directory, ErrObjectNotFound)
+	}
+	what := "listing a directory"
+	list := r.tree
+	if recursive {
+		what, list = "listing a directory with all below", r.recursiveTree
+	}
+	return recall(ctx, r, what, commit+":"+clean, sizeOfEntries, func(ctx context.Context) ([]TreeEntry, error) {
+		return list(ctx, commit, clean)
+	})
+}
+
+func sizeOfEntries(entries []TreeEntry) (size int) {
+	for _, e := range entries {
+		size += len(e.Path) + len(e.ID) + 72 // its four strings, the mode and type of which are shared
+	}
+	return size
+}
+
+// tree reads one tree object.
+func (r *Repository) tree(ctx context.Context, commit, directory string) ([]TreeEntry, error) {
+	o, content, err := r.Read(ctx, commit+":"+directory, maxTree)
+	if err != nil {
+		return nil, err
+	}
+	if o.Type != "tree" {
+		return nil, fmt.Errorf("%.100q is a %s: %w", directory, o.Type, ErrObjectNotFound)
+	}
+	return parseTree(content, directory, len(o.ID)/2)
+}
+
+var errTree = errors.New("a tree is damaged")
+
+// parseTree reads a tree object: "<mode> <name>\0<id>" without anything in between.
+func parseTree(content []byte, directory string, idBytes int) ([]TreeEntry, error) {
+	var entries []TreeEntry
+	for len(content) > 0 {
+		mode, rest, ok := bytes.Cut(content, []byte(" "))
+		name, rest, ok2 := bytes.Cut(rest, []byte{0})
+		if !ok || !ok2 || len(rest) < idBytes || len(name) == 0 {
+			return nil, errTree
+		}
+		e := TreeEntry{ID: hex.EncodeToString(rest[:idBytes]), Path: path.Join(directory, string(name))}
+		if e.Mode, e.Type, ok = modeOf(string(mode)); !ok {
+			return nil, fmt.Errorf("%w: it has mode %.10q", errTree, mode)
+		}
+		entries = append(entries, e)
+		content = rest[idBytes:]
+	}
+	return entries, nil
+}
+
+// modeOf returns the mode of an entry as people write it, and the type that it stands for.
+func modeOf(mode string) (six, kind string, ok bool) {
+	switch strings.TrimLeft(mode, "0") {
+	case "40000":
+		return "040000", "tree", true
+	case "100644":
+		return "100644", "blob", true
+	case "100755":
+		return "100755", "blob", true
+	case "120000":
+		return "120000", "blob", true
+	case "160000":
+		return "160000", "commit", true
+	case "100664": // of old
+		return "100664", "blob", true
+	default:
+		return "", "", false
+	}
+}
+
+// recursiveTree has git walk.
+func (r *Repository) recursiveTree(ctx context.Context, commit, directory string) ([]TreeEntry, error) {
+	found, err := r.Objects(ctx, commit+":"+directory)
+	if err != nil {
+		return nil, err
+	}
+	if found[0].Type != "tree" {
+		return nil, fmt.Errorf("%.100q: %w", directory, ErrObjectNotFound)
+	}
+	out, err := r.output(ctx, maxRecursive, r.command("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", found[0].ID))
+	if err != nil {
+		return nil, err
+	}
+	var entries []TreeEntry
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		if len(line) == 0 {
+			continue // the tree is empty
+		}
+		meta, name, ok := bytes.Cut(line, []byte("\t"))
+		fields := bytes.Fields(meta)
+		if !ok || len(fields) != 3 {
+			return nil, fmt.Errorf("git ls-tree: unexpected line %.100q", line)
+		}
+		e := TreeEntry{ID: string(fields[2]), Path: path.Join(directory, string(name))}
+		if e.Mode, e.Type, ok = modeOf(string(fields[0])); !ok {
+			return nil, fmt.Errorf("%w: it has mode %.10q", errTree, fields[0])
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

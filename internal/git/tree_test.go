@@ -1,0 +1,111 @@
+package git_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// oddTree commits files of all kinds, with names of all kinds.
+func oddTree(t *testing.T, format string) (c *gittest.Client, commit string) {
+	t.Helper()
+	c = gittest.New(t, format)
+	c.Commit(t, "README", "hello\n")
+	for _, name := range []string{"dir/a", "dir/b/c", "dir.txt", "tab\there", "line\nbreak", `"quoted"`, "ümläut", "not-\xff-utf8", "-dash", "sp ace/x", ":colon"} {
+		c.Commit(t, name, name)
+	}
+	if err := os.Symlink("README", filepath.Join(c.Dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "run"), []byte("#!"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "add", "link", "run")
+	c.Git(t, "update-index", "--add", "--cacheinfo", "160000,"+c.Git(t, "rev-parse", "HEAD")+",module")
+	c.Git(t, "commit", "--quiet", "--message=odd")
+	commit = c.Git(t, "rev-parse", "HEAD")
+	return c, commit
+}
+
+// listed is what git says of a directory.
+func listed(t *testing.T, c *gittest.Client, commit, directory string, args ...string) []git.TreeEntry {
+	t.Helper()
+	args = append([]string{"ls-tree", "-z"}, append(args, "--full-tree", commit+":"+directory)...)
+	var entries []git.TreeEntry
+	for line := range strings.SplitSeq(strings.TrimSuffix(c.Git(t, args...), "\x00"), "\x00") {
+		meta, name, _ := strings.Cut(line, "\t")
+		var e git.TreeEntry
+		if _, err := fmt.Sscan(meta, &e.Mode, &e.Type, &e.ID); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if e.Path = name; directory != "" {
+			e.Path = directory + "/" + name
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func TestATreeIsWhatGitListsIt(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c, commit := oddTree(t, format)
+			r := bare(t, c)
+			for _, directory := range []string{"", "dir", "dir/b", "sp ace"} {
+				for range 2 { // found, and remembered
+					g.Expect(r.Tree(t.Context(), commit, directory, false)).To(Equal(listed(t, c, commit, directory)))
+					g.Expect(r.Tree(t.Context(), commit, "/"+directory+"/", true)).To(Equal(listed(t, c, commit, directory, "-r", "-t")))
+				}
+			}
+			for _, missing := range []string{"README", "nothing", "dir/nothing", "module", "link", "..", "a/../dir", "dir//b", "a\x00b", "line\nbreak"} {
+				for _, recursive := range []bool{false, true} {
+					_, err := r.Tree(t.Context(), commit, missing, recursive)
+					g.Expect(err).To(MatchError(git.ErrObjectNotFound), "%q", missing)
+				}
+			}
+			empty := c.Git(t, "commit-tree", "-m", "empty", c.Git(t, "mktree", "--missing"))
+			c.Git(t, "push", "--quiet", r.Dir(), empty+":refs/heads/empty")
+			g.Expect(r.Tree(t.Context(), empty, "", false)).To(BeEmpty())
+			g.Expect(r.Tree(t.Context(), empty, "", true)).To(BeEmpty())
+		})
+	}
+}
+
+func TestACommitIsReadAsGitShowsIt(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			first := c.Commit(t, "a", "1")
+			c.Env = append(c.Env, "GIT_AUTHOR_NAME=Ärne <A>", "GIT_AUTHOR_EMAIL=arne@example.com", "GIT_AUTHOR_DATE=1700000000 +0530",
+				"GIT_COMMITTER_NAME=Bo", "GIT_COMMITTER_EMAIL=bo@example.com", "GIT_COMMITTER_DATE=1700000001 -0330")
+			c.Git(t, "commit", "--quiet", "--allow-empty", "--message=A title\nof two lines\n\nAnd a body.\n\nWith: a trailer")
+			id := c.Git(t, "rev-parse", "HEAD")
+			r := bare(t, c)
+			got, err := r.ReadCommit(t.Context(), id)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.ID).To(Equal(id))
+			g.Expect(got.Tree).To(Equal(c.Git(t, "rev-parse", "HEAD^{tree}")))
+			g.Expect(got.Parents).To(Equal([]string{first}))
+			g.Expect(got.Author.Name).To(Equal(c.Git(t, "show", "--no-patch", "--format=%an")))
+			g.Expect(got.Author.Email).To(Equal("arne@example.com"))
+			g.Expect(got.Author.When.Format(time.RFC3339)).To(Equal(c.Git(t, "show", "--no-patch", "--format=%aI")))
+			g.Expect(got.Committer.When.Format(time.RFC3339)).To(Equal(c.Git(t, "show", "--no-patch", "--format=%cI")))
+			g.Expect(got.Title()).To(Equal(c.Git(t, "show", "--no-patch", "--format=%s")))
+			g.Expect(got.Message).To(Equal(c.Git(t, "show", "--no-patch", "--format=%B")))
+			for _, other := range []string{got.Tree, strings.Repeat("0", len(id))} {
+				_, err := r.ReadCommit(t.Context(), other)
+				g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+			}
+		})
+	}
+}
