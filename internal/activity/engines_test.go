@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 )
@@ -66,10 +68,36 @@ func inPostgres(tb testing.TB, address, statement string) {
 // open opens a store for the time of a test.
 func open(tb testing.TB, database string) *activity.Store {
 	tb.Helper()
-	store, err := activity.Open(tb.Context(), activity.Options{Database: database})
+	return openAt(tb, database, nil)
+}
+
+// openAt opens a store with a clock of the test's.
+func openAt(tb testing.TB, database string, c clock.PassiveClock) *activity.Store {
+	tb.Helper()
+	store, err := activity.Open(tb.Context(), activity.Options{Database: database, Clock: c})
 	NewWithT(tb).Expect(err).NotTo(HaveOccurred())
 	tb.Cleanup(func() { NewWithT(tb).Expect(store.Close()).To(Succeed()) })
 	return store
 }
 
 func label(id int64) activity.Subject { return activity.Subject{Kind: activity.KindLabel, ID: id} }
+
+// lockTables keeps writers from the tables until it is told to unlock them.
+func lockTables(tb testing.TB, database string) (unlock func()) {
+	tb.Helper()
+	g := NewWithT(tb)
+	driver, source, lock := "sqlite", "file:"+database, "BEGIN IMMEDIATE"
+	if activity.IsPostgres(database) {
+		driver, source, lock = "pgx", database, "BEGIN; LOCK TABLE subscriptions"
+	}
+	db, err := sql.Open(driver, source)
+	g.Expect(err).NotTo(HaveOccurred())
+	conn, err := db.Conn(tb.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = conn.ExecContext(tb.Context(), lock)
+	g.Expect(err).NotTo(HaveOccurred())
+	return func() {
+		_, err := conn.ExecContext(tb.Context(), "ROLLBACK")
+		g.Expect(errors.Join(err, conn.Close(), db.Close())).To(Succeed())
+	}
+}

@@ -37,7 +37,7 @@ func openPostgres(ctx context.Context, text string) (database, error) {
 	pool.SetConnMaxLifetime(maxLifetime)
 	both := bun.NewDB(pool, pgdialect.New())
 	d := database{
-		name: fmt.Sprintf("the activity database (PostgreSQL, %q at %s:%d)", config.Database, config.Host, config.Port),
+		name: fmt.Sprintf("the PostgreSQL database %q at %s:%d", config.Database, config.Host, config.Port),
 		read: both, write: both,
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(migrationLock), lock.WithLockTimeout(1, 60))
@@ -50,16 +50,22 @@ func openPostgres(ctx context.Context, text string) (database, error) {
 	return d, nil
 }
 
-// parsePostgres returns errors that quote nothing of the URL where that may be a part of the password.
+// parsePostgres returns errors that quote nothing of the URL which may be a part of the password.
 func parsePostgres(text string) (*pgx.ConnConfig, error) {
-	const form = "the URL of the activity database is to be postgres://user:password@host/database"
-	u, err := url.Parse(text)
-	if err != nil || u.User == nil && strings.Contains(text, "@") {
-		return nil, errors.New(form + ", with the characters / ? # @ : % of the password in percent-encoding")
+	unclear := errors.New("the URL of the activity database is to be postgres://user:password@host/database," +
+		" with the characters / ? # @ : % of the password in percent-encoding")
+	// Otherwise the password would be taken for a port, and its end for the name of the database.
+	_, address, _ := strings.Cut(text, "://")
+	if end := strings.IndexAny(address, "/?#"); end >= 0 && strings.Contains(address[end:], "@") && !strings.Contains(address[:end], "@") {
+		return nil, unclear
 	}
 	config, err := pgx.ParseConfig(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", form, errors.Unwrap(err))
+		if _, err := url.Parse(text); err != nil {
+			return nil, unclear
+		}
+		// The error itself holds the URL; its text masks a password whose place is clear.
+		return nil, errors.New("the URL of the activity database: " + err.Error())
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = limit

@@ -39,7 +39,7 @@ func openSQLite(ctx context.Context, path string) (database, error) {
 		return database{}, fmt.Errorf("making the activity database: %w", err)
 	}
 	d := database{
-		name:  "the activity database (SQLite, " + path + ")",
+		name:  "the SQLite file " + path,
 		write: sqlitePool(path, 1, url.Values{"_txlock": {"immediate"}}),
 		read:  sqlitePool(path, max(4, runtime.GOMAXPROCS(0)), url.Values{"_pragma": {"query_only(1)"}}),
 	}
@@ -49,9 +49,12 @@ func openSQLite(ctx context.Context, path string) (database, error) {
 	return d, nil
 }
 
+// busyTimeout is longer than any call: the call decides how long it waits for another process.
+const busyTimeout = "busy_timeout(10000)"
+
 func sqlitePool(path string, connections int, extra url.Values) *bun.DB {
 	query := url.Values{"_pragma": append([]string{
-		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)",
+		busyTimeout, "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)",
 	}, extra["_pragma"]...)}
 	for key, values := range extra {
 		if key != "_pragma" {
