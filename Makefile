@@ -4,6 +4,14 @@ GO ?= go
 # How long "make fuzz" runs each fuzz target.
 FUZZTIME ?= 5s
 
+# Tests on PostgreSQL run where FORGEPLANE_TEST_POSTGRES names a server, as within "sh hack/postgres.sh make test".
+ifeq ($(FORGEPLANE_TEST_POSTGRES),)
+BUT := , but those on PostgreSQL
+SKIPPED := echo "SKIPPED: the tests on PostgreSQL; this runs them: sh hack/postgres.sh make $(or $(MAKECMDGOALS),test)"
+else
+SKIPPED := true
+endif
+
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
 MODULES := . hack/controlplane hack/tools
@@ -32,7 +40,7 @@ run: build controlplane ## Run Forgeplane on this machine, with a control plane 
 test: build controlplane ## Run every test, then each fuzz target for a few seconds.
 	@begun=$$(date +%s); \
 	if $(MAKE) --no-print-directory suites && $(MAKE) --no-print-directory fuzz; \
-	then echo "PASSED: every test and fuzz target, in $$(($$(date +%s) - begun)) s"; \
+	then echo "PASSED: every test and fuzz target$(BUT), in $$(($$(date +%s) - begun)) s"; \
 	else echo "FAILED: see the lines above that begin with FAIL or ---"; exit 1; fi
 
 .PHONY: bench
@@ -77,6 +85,7 @@ ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
 .PHONY: suites
 suites: ## Run every test, without the fuzz targets; needs build and controlplane.
+	@$(SKIPPED)
 	@$(ASSETS) $(GO) test -p 2 -timeout 20m ./...
 
 .PHONY: fuzz
@@ -85,4 +94,5 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 
 .PHONY: race
 race: build controlplane ## Run every test with the race detector, which needs a C compiler.
+	@$(SKIPPED)
 	@CGO_ENABLED=1 $(ASSETS) $(GO) test -race -p 2 -timeout 40m ./...
