@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 )
@@ -64,10 +67,22 @@ func (o *options) activity() (string, error) {
 	return o.activityDatabase.name(o.development || o.single && !o.leaderElect)
 }
 
+// openActivity opens the activity database; the caller closes it.
 func openActivity(ctx context.Context, o *options) (*activity.Store, error) {
 	database, err := o.activity()
 	if err != nil {
 		return nil, err
 	}
 	return activity.Open(ctx, activity.Options{Database: database})
+}
+
+// activityReachable checks whether the database answers. Who asks is told no reason, so the log is.
+func activityReachable(store *activity.Store, log logr.Logger) healthz.Checker {
+	return func(r *http.Request) error {
+		err := store.Check(r.Context())
+		if err != nil {
+			log.Error(err, "not ready")
+		}
+		return err
+	}
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/internal/activity"
 )
 
 const databaseURL = "postgres://forgeplane:hush@db.example/forgeplane"
@@ -71,4 +76,18 @@ func TestPartsInProcessesOfTheirOwnNeedADatabaseThatTheyShare(t *testing.T) {
 		t.Setenv(activityEnv, databaseURL)
 		g.Expect(o.validate()).To(Succeed())
 	}
+}
+
+func TestReadinessSaysInTheLogWhyTheActivityDatabaseDoesNotAnswer(t *testing.T) {
+	g := NewWithT(t)
+	var log []string
+	store, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
+	g.Expect(err).NotTo(HaveOccurred())
+	check := activityReachable(store, funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
+	request := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
+	g.Expect(check(request)).To(Succeed())
+	g.Expect(log).To(BeEmpty())
+	g.Expect(store.Close()).To(Succeed())
+	g.Expect(check(request)).To(MatchError(ContainSubstring("activity.db")))
+	g.Expect(log).To(ConsistOf(ContainSubstring("activity.db")))
 }

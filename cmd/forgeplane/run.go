@@ -161,8 +161,7 @@ func addChecks(mgr ctrl.Manager, s shared) error {
 	if err := mgr.AddReadyzCheck("cache", cacheComplete(mgr)); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
-	reachable := func(r *http.Request) error { return s.activity.Check(r.Context()) }
-	if err := mgr.AddReadyzCheck("activity-database", reachable); err != nil {
+	if err := mgr.AddReadyzCheck("activity-database", activityReachable(s.activity, mgr.GetLogger())); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil
