@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
 	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
+	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -62,6 +63,7 @@ func (p Parts) All() []Controller {
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
+		of("TriggerToken", c, triggertoken.New(c, p.Secrets, e, cat, p.IDs)),
 	}
 }
 

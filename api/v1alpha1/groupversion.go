@@ -19,6 +19,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Project{}, &ProjectList{},
 		&ProtectedBranch{}, &ProtectedBranchList{},
 		&RepositoryStorage{}, &RepositoryStorageList{},
+		&TriggerToken{}, &TriggerTokenList{},
 		&User{}, &UserList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

@@ -55,7 +55,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(&v1alpha1.AccessTokenList{}, catalog.IndexUser)).
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexID, catalog.SpecID)).
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, secretName)).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, name)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, c.name)).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -119,7 +119,12 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme()); err != nil {
 			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
 		}
-		if err := c.client.Create(ctx, secret); err != nil {
+		err := c.client.Create(ctx, secret)
+		if apierrors.IsAlreadyExists(err) {
+			// The cache is behind: what it has seen of the Secrets of tenants counts as seen of all.
+			err = apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 		}
 		return value, nil
@@ -164,7 +169,13 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error 
 	return nil
 }
 
-func name(_ context.Context, obj client.Object) []string { return []string{obj.GetName()} }
+// name is that of a Secret of the platform; those of tenants come by as well.
+func (c *Controller) name(_ context.Context, obj client.Object) []string {
+	if obj.GetNamespace() != c.namespace {
+		return nil
+	}
+	return []string{obj.GetName()}
+}
 
 func secretName(_ context.Context, obj client.Object) []string {
 	return []string{obj.(*v1alpha1.AccessToken).Spec.SecretRef.Name}

@@ -138,6 +138,11 @@ func (c *Catalog) protectedBranches(ctx context.Context, index string, keys ...s
 	return list(ctx, c.reader, &l, func() []v1alpha1.ProtectedBranch { return l.Items }, index, keys...)
 }
 
+func (c *Catalog) triggerTokens(ctx context.Context, index string, keys ...string) ([]*v1alpha1.TriggerToken, error) {
+	var l v1alpha1.TriggerTokenList
+	return list(ctx, c.reader, &l, func() []v1alpha1.TriggerToken { return l.Items }, index, keys...)
+}
+
 // get reads one object by name; an absent one is ErrNotFound.
 func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object) error {
 	if err := c.reader.Get(ctx, key, obj); err != nil {

@@ -22,9 +22,9 @@ const (
 	IndexEmail = "email"
 	// IndexKubernetes holds the Kubernetes identities of users.
 	IndexKubernetes = "kubernetes"
-	// IndexDigest holds the digests of access tokens.
+	// IndexDigest holds the digests of access tokens and trigger tokens, and of the values in Secrets of trigger tokens.
 	IndexDigest = "digest"
-	// IndexSecret holds the names of the Secrets that access tokens are kept in.
+	// IndexSecret holds the names of the Secrets that access tokens are kept in, and SecretKey of those of trigger tokens.
 	IndexSecret = "secret"
 	// IndexClaim holds the parent's key and the own segment of groups and projects: who claims which full path.
 	IndexClaim = "claim"
@@ -135,9 +135,10 @@ func indexes() []index {
 	}
 	all = append(all, membershipIndexes()...)
 	all = append(all, protectedBranchIndexes()...)
+	all = append(all, triggerTokenIndexes()...)
 	for _, o := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{},
+		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{},
 	} {
 		all = append(all, index{o, IndexID, specID})
 	}

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,10 +105,10 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	if err := w.client.Create(ctx, obj); err != nil {
 		return explain(err)
 	}
-	return w.seen(ctx, obj)
+	return w.shown(ctx, obj)
 }
 
-// How long Ensure waits for the cache to show what another replica has made, and how often it looks.
+// How long it takes at most until the cache shows what another replica has made, or a Secret, and how often that is looked at.
 const (
 	ensureTimeout  = 10 * time.Second
 	ensureInterval = 5 * time.Millisecond
@@ -153,7 +155,7 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 	if err != nil {
 		return explain(err)
 	}
-	return w.seen(ctx, obj)
+	return w.shown(ctx, obj)
 }
 
 // Delete removes an object.
@@ -167,6 +169,27 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 		return explain(err)
 	}
 	return client.IgnoreNotFound(w.seen(ctx, obj))
+}
+
+// shown is seen for what is there afterwards. Of Secrets there are two informers, those of the platform and those of tenants, and
+// the client takes what either has seen for what both have: so the version tells.
+func (w *Writer) shown(ctx context.Context, obj client.Object) error {
+	if _, ok := obj.(*corev1.Secret); !ok {
+		return w.seen(ctx, obj)
+	}
+	key := client.ObjectKeyFromObject(obj)
+	err := wait.PollUntilContextTimeout(ctx, ensureInterval, ensureTimeout, true, func(ctx context.Context) (bool, error) {
+		var s corev1.Secret
+		if err := w.client.Get(ctx, key, &s); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, obj.GetResourceVersion())
+		return order >= 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the cache to show %s: %w", key, err)
+	}
+	return nil
 }
 
 // seen waits until the cache shows the write: the client holds a read back until then.

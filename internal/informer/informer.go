@@ -6,17 +6,22 @@ package informer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
 // maxStores is how many informers a Revision can speak of.
@@ -37,10 +42,35 @@ func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
 		DefaultTransform: newSharing().transform,
 		NewInformer:      f.New,
 		ByObject: map[client.Object]ctrlcache.ByObject{
-			// Secrets of tenants are read one by one when they are needed.
-			&corev1.Secret{}: {Namespaces: map[string]ctrlcache.Config{platform: {}}},
+			// Of the Secrets of tenants those are here that Forgeplane follows. Others are read one by one when they are needed.
+			&corev1.Secret{}: {Namespaces: map[string]ctrlcache.Config{
+				platform: {},
+				ctrlcache.AllNamespaces: {
+					LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}),
+					Transform:     bounded,
+				},
+			}},
 		},
 	}
+}
+
+// bounded keeps of a tenant's Secret what a token can be, so that nobody fills the memory of the platform by way of a label. A
+// value that is too long for a token is still so afterwards.
+func bounded(o any) (any, error) {
+	s, ok := o.(*corev1.Secret)
+	if !ok {
+		return o, nil
+	}
+	s.ManagedFields = nil
+	for key := range s.Annotations {
+		if key != v1alpha1.AnnotationRotated {
+			delete(s.Annotations, key)
+		}
+	}
+	for key, value := range s.Data {
+		s.Data[key] = slices.Clone(value[:min(len(value), triggertoken.MaxLength+1)])
+	}
+	return s, nil
 }
 
 // New makes an informer. It is for cache.Options.NewInformer of controller-runtime.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
@@ -71,4 +72,31 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there))
 	third, _ := factory.Revision()
 	g.Expect(third).NotTo(Or(Equal(second), Equal(first)))
+}
+
+func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
+	g := NewWithT(t)
+	options := new(Factory).CacheOptions("platform")
+	var tenants, platform ctrlcache.Config
+	for o, by := range options.ByObject {
+		g.Expect(o).To(BeAssignableToTypeOf(&corev1.Secret{}))
+		tenants, platform = by.Namespaces[ctrlcache.AllNamespaces], by.Namespaces["platform"]
+		g.Expect(by.Namespaces).To(HaveLen(2))
+	}
+	g.Expect(platform.LabelSelector).To(BeNil())
+	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret=trigger-token"))
+	kept, err := tenants.Transform(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "s", Annotations: map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		},
+		Data: map[string][]byte{"token": []byte("short"), "blob": make([]byte, 1<<20)},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	s := kept.(*corev1.Secret)
+	g.Expect(s.ManagedFields).To(BeEmpty())
+	g.Expect(s.Annotations).To(Equal(map[string]string{"forgeplane.dev/rotated": "now"}))
+	g.Expect(s.Data).To(HaveKeyWithValue("token", []byte("short")))
+	g.Expect(s.Data["blob"]).To(HaveLen(256), "it is still too long")
+	g.Expect(cap(s.Data["blob"])).To(BeNumerically("<", 1024))
 }

@@ -39,6 +39,7 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 		"Group":           {"path": "a"},
 		"Project":         {"path": "a", "groupRef": map[string]any{"name": "a"}},
 		"ProtectedBranch": {"branch": "a", "projectRef": map[string]any{"name": "a"}},
+		"TriggerToken":    {"projectRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},
 		"User":            {"username": "a"},
 	}
 	for kind, crd := range kinds(t) {

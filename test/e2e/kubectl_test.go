@@ -42,6 +42,11 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: DeployKey
 metadata: {name: robot, namespace: TEAM}
 spec: {projectRef: {name: app}, title: Robot, publicKey: "` + publicKey + `"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: TriggerToken
+metadata: {name: robot, namespace: TEAM}
+spec: {projectRef: {name: app}}
 `)
 	})
 

@@ -189,3 +189,41 @@ func Level(grantee client.Object) (l v1alpha1.AccessLevel) {
 
 // Role is the access level of a role.
 func Role(role v1alpha1.AccessRole) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{Role: role} }
+
+// TriggerTokenBuilder builds a TriggerToken.
+type TriggerTokenBuilder struct{ obj v1alpha1.TriggerToken }
+
+// TriggerToken begins a token of this object name, which nobody owns and which names no Secret.
+func TriggerToken(name string) *TriggerTokenBuilder {
+	return &TriggerTokenBuilder{v1alpha1.TriggerToken{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+}
+
+// Of says by name which project the token is of, and puts it into the same namespace.
+func (b *TriggerTokenBuilder) Of(p *v1alpha1.Project) *TriggerTokenBuilder {
+	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
+	return b
+}
+
+// OwnedBy says whose token it is.
+func (b *TriggerTokenBuilder) OwnedBy(u *v1alpha1.User) *TriggerTokenBuilder {
+	b.obj.Spec.OwnerRef = ptr.To(named(u))
+	return b
+}
+
+// ID pins the id.
+func (b *TriggerTokenBuilder) ID(id int64) *TriggerTokenBuilder { b.obj.Spec.ID = id; return b }
+
+// Secret says where the value is kept.
+func (b *TriggerTokenBuilder) Secret(name, key string) *TriggerTokenBuilder {
+	b.obj.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: name, Key: key}
+	return b
+}
+
+// Rotate asks for another value.
+func (b *TriggerTokenBuilder) Rotate(text string) *TriggerTokenBuilder {
+	metav1.SetMetaDataAnnotation(&b.obj.ObjectMeta, v1alpha1.AnnotationRotate, text)
+	return b
+}
+
+// Build returns the token.
+func (b *TriggerTokenBuilder) Build() *v1alpha1.TriggerToken { return b.obj.DeepCopy() }

@@ -115,10 +115,14 @@ func (f *Forge) clean() {
 			return client.IgnoreNotFound(admin.Delete(ctx, obj))
 		})).To(Succeed())
 	}
-	var secrets corev1.SecretList
-	Expect(reader.List(ctx, &secrets, client.InNamespace(PlatformNamespace))).To(Succeed())
-	for i := range secrets.Items {
-		Expect(client.IgnoreNotFound(admin.Delete(ctx, &secrets.Items[i]))).To(Succeed())
+	for _, which := range []client.ListOption{
+		client.InNamespace(PlatformNamespace), client.MatchingLabels{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+	} {
+		var secrets corev1.SecretList
+		Expect(reader.List(ctx, &secrets, which)).To(Succeed())
+		for i := range secrets.Items {
+			Expect(client.IgnoreNotFound(admin.Delete(ctx, &secrets.Items[i]))).To(Succeed())
+		}
 	}
 	counters := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: PlatformNamespace, Name: ids.ConfigMap}}
 	Expect(client.IgnoreNotFound(f.cluster.live.Delete(ctx, counters))).To(Succeed())

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -58,7 +59,7 @@ func cached(obj client.Object) bool {
 	case frame.Object, *corev1.Namespace:
 		return true
 	case *corev1.Secret:
-		return o.Namespace == PlatformNamespace
+		return o.Namespace == PlatformNamespace || o.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfTriggerToken
 	default:
 		return false
 	}

@@ -1,8 +1,11 @@
 package tenancy_test
 
 import (
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -155,6 +159,57 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			keys, err := w.Catalog.DeployKeysOf(GinkgoT().Context(), w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(keys).To(HaveLen(1))
+		})
+	})
+
+	Describe("with a TriggerToken", func() {
+		It("puts no token to the project of others", func() {
+			w = newWorld()
+			attempts := []attempt{
+				{"the same id", forge.TriggerToken("t").Of(w.mine).ID(w.trigger.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "},
+			}
+			for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
+				t := forge.TriggerToken("t").Of(w.mine).Build()
+				t.Spec.ProjectRef = ref
+				attempts = append(attempts, attempt{"of it by " + how, t, v1alpha1.ReasonReferenceNotFound, "projectRef"})
+			}
+			w.try(attempts...)
+			tokens, err := w.Catalog.TriggerTokensOf(GinkgoT().Context(), w.website)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(tokens).To(HaveLen(1))
+		})
+
+		It("has nothing of a value or digest of others, and does not take it away", func(ctx SpecContext) {
+			w = newWorld()
+			value := string(w.valueOf(w.trigger))
+			w.declare(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: "copied"}, StringData: map[string]string{"value": value, "digest": w.trigger.Status.Digest},
+			})
+			w.try(attempt{"the value", forge.TriggerToken("t").Of(w.mine).Secret("copied", "value").Build(), v1alpha1.ReasonAlreadyExists, "another project"})
+			digest := forge.TriggerToken("digest").Of(w.mine).Secret("copied", "digest").Build()
+			digest.Status.Digest = w.trigger.Status.Digest
+			w.declare(digest)
+			w.ExpectReady(digest)
+			Expect(w.Catalog.TriggerTokenByValue(ctx, w.website, value)).To(HaveField("UID", w.trigger.UID))
+			for _, wrong := range []string{value, w.trigger.Status.Digest} {
+				found, err := w.Catalog.TriggerTokenByValue(ctx, w.mine, wrong)
+				Expect(found == nil || found.UID == digest.UID && wrong == w.trigger.Status.Digest).To(BeTrue(), "%v", err)
+			}
+			_, err := w.Catalog.TriggerTokenByValue(ctx, w.website, w.trigger.Status.Digest)
+			Expect(err).To(MatchError(catalog.ErrNotFound))
+			w.expectUntouched()
+		})
+
+		It("reads no Secret of others, be it of the same name", func() {
+			w = newWorld()
+			for i, name := range []string{w.secret.Name, w.token.Spec.SecretRef.Name, w.trigger.SecretRef().Name} {
+				t := forge.TriggerToken(fmt.Sprintf("t-%d", i)).Of(w.mine).Secret(name, "token").Build()
+				w.declare(t)
+				w.ExpectReady(t)
+				Expect(string(w.valueOf(t))).To(HavePrefix(triggertoken.Prefix))
+				Expect(t.Status.Digest).NotTo(BeElementOf(w.trigger.Status.Digest, w.token.Status.Digest))
+			}
+			w.expectUntouched()
 		})
 	})
 

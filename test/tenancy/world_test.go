@@ -36,6 +36,7 @@ type world struct {
 	owner     *v1alpha1.Membership
 	key       *v1alpha1.DeployKey
 	protected *v1alpha1.ProtectedBranch
+	trigger   *v1alpha1.TriggerToken
 	secret    *corev1.Secret
 	ada       *v1alpha1.User
 	token     *v1alpha1.AccessToken
@@ -63,12 +64,13 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	w.owner = forge.Membership(w.ada).In(w.acme).As(v1alpha1.RoleOwner).Build()
 	w.key = forge.DeployKey("ci").Of(w.website).ReadWrite().Build()
 	w.protected = forge.ProtectedBranch("release/*").Of(w.website).Push(forge.Level(w.ada), forge.Level(w.key)).Build()
+	w.trigger = forge.TriggerToken("deploy").Of(w.website).OwnedBy(w.ada).Build()
 	w.secret = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.team, Name: "import"}, StringData: map[string]string{"username": "u", "password": "p"},
 	}
-	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.secret)
+	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.secret)
 	w.running = f.Run()
-	f.ExpectReady(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected)
+	f.ExpectReady(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger)
 
 	w.editor = cluster.ClientOf("mallory@example.com")
 	f.Create(&rbacv1.RoleBinding{
@@ -101,6 +103,14 @@ func (w *world) declare(objects ...client.Object) {
 	for _, o := range objects {
 		Expect(w.editor.Create(GinkgoT().Context(), o)).To(Succeed(), "%T %s", o, o.GetName())
 	}
+}
+
+// valueOf is what the Secret of a token holds.
+func (w *world) valueOf(t *v1alpha1.TriggerToken) []byte {
+	GinkgoHelper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.SecretRef().Name}}
+	w.Refresh(s)
+	return s.Data[t.SecretRef().Key]
 }
 
 // attempt is an object that Mallory declares in her namespace, and why it is not in force.
@@ -151,7 +161,8 @@ func (w *world) snapshot() map[string]string {
 	all := map[string]string{}
 	for _, list := range []client.ObjectList{
 		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
-		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &corev1.SecretList{},
+		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{},
+		&corev1.SecretList{},
 	} {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {

@@ -1,0 +1,115 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// LabelSecret is on the Secrets of tenants that Forgeplane keeps in memory; its value says what for.
+	LabelSecret = "forgeplane.dev/secret"
+	// SecretOfTriggerToken is the value of LabelSecret on the Secrets that trigger tokens use.
+	SecretOfTriggerToken = "trigger-token"
+
+	// AnnotationRotate on a TriggerToken asks for another value, once for each text that it is set to.
+	AnnotationRotate = "forgeplane.dev/rotate"
+	// AnnotationRotated on a Secret is the last text of AnnotationRotate that its value was made for.
+	AnnotationRotated = "forgeplane.dev/rotated"
+)
+
+// TriggerTokenSpec declares a token that starts pipelines of one project.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownerRef) || has(self.ownerRef) && self.ownerRef == oldSelf.ownerRef",message="ownerRef cannot change once set: make a new token",fieldPath=".ownerRef"
+type TriggerTokenSpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// projectRef names a project in the same namespace; it cannot change.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef cannot change"
+	// +required
+	ProjectRef Reference `json:"projectRef"`
+
+	// ownerRef names the user whose token it is, who alone is shown its value over REST; it cannot change once set.
+	// +optional
+	OwnerRef *Reference `json:"ownerRef,omitempty"`
+
+	// description says what the token is for.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// secretRef names the Secret, in the same namespace, that holds the token's value, or that is made with a generated one
+	// when it is not there. When omitted it is the object's name with "-trigger-token" after it, and the key "token".
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self.name).hasValue()",message="this cannot be the name of a Secret",fieldPath=".name"
+	// +optional
+	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
+}
+
+// TriggerTokenStatus is what Forgeplane observed of a trigger token.
+type TriggerTokenStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// digest is the SHA-256 of the value that is accepted, in lower-case hexadecimal; the value itself is only in the
+	// Secret. None is accepted while it is empty.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// rotated is the last text of the annotation forgeplane.dev/rotate for which the value was replaced.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Rotated string `json:"rotated,omitempty"`
+}
+
+// TriggerToken is a token that starts pipelines of one project.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=trig,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Description",type=string,JSONPath=.spec.description
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.secretRef) || self.metadata.name.size() <= 239",message="a name of more than 239 characters is none that a Secret's can be made of: set spec.secretRef"
+type TriggerToken struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec TriggerTokenSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status TriggerTokenStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (t *TriggerToken) GetCommonStatus() *CommonStatus { return &t.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (t *TriggerToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
+
+// SecretRef is where the value is kept, be it declared or not.
+func (t *TriggerToken) SecretRef() SecretKeyReference {
+	if t.Spec.SecretRef != nil {
+		return *t.Spec.SecretRef
+	}
+	return SecretKeyReference{Name: t.Name + "-trigger-token", Key: "token"}
+}
+
+// TriggerTokenList is a list of trigger tokens.
+// +kubebuilder:object:root=true
+type TriggerTokenList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TriggerToken `json:"items"`
+}

@@ -1,0 +1,124 @@
+// Package triggertoken reconciles trigger tokens: it makes or adopts their values in Secrets and keeps the digests.
+package triggertoken
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+)
+
+// Controller reconciles trigger tokens.
+type Controller struct {
+	client client.Client
+	// secrets reads those that do not bear the label yet, past the cache.
+	secrets client.Reader
+	catalog *catalog.Catalog
+	frame   *frame.Frame[*v1alpha1.TriggerToken]
+}
+
+// New returns the controller; secrets reads past the cache.
+func New(c client.Client, secrets client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
+	return &Controller{
+		client: c, secrets: secrets, catalog: cat,
+		frame: frame.New(c, r,
+			frame.WithIDs[*v1alpha1.TriggerToken](ids),
+			frame.WithOwner(func(ctx context.Context, t *v1alpha1.TriggerToken) (client.Object, error) {
+				return cat.Target(ctx, t.Namespace, &t.Spec.ProjectRef, nil)
+			})),
+	}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	tokens := &v1alpha1.TriggerTokenList{}
+	return frame.NewWatch(mgr, "triggertoken", &v1alpha1.TriggerToken{}, o).
+		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(tokens, catalog.IndexProject)).
+		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(tokens, catalog.IndexUser)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(tokens, catalog.IndexSecret, secretKey)).
+		OnReferred(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, c.rivals)).
+		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, ownSecretKey)).
+		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexID, catalog.SpecID)).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one token up to date.
+func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.TriggerToken) (reconcile.Result, error) {
+	return c.frame.Run(ctx, t, c.resolveProject, c.resolveOwner, c.claimSecret, c.digest)
+}
+
+func (c *Controller) resolveProject(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	p, err := c.catalog.Project(ctx, t.Namespace, t.Spec.ProjectRef)
+	if err != nil {
+		return reference.Unresolved("projectRef", err)
+	}
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return reference.Unresolved("projectRef", err)
+	}
+	return reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path())
+}
+
+// resolveOwner says whose state keeps the token from being accepted. The digest stays: whoever accepts a token looks at its
+// owner each time.
+func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	if t.Spec.OwnerRef == nil {
+		return nil
+	}
+	u, err := c.catalog.User(ctx, *t.Spec.OwnerRef)
+	if err != nil {
+		return reference.Unresolved("ownerRef", err)
+	}
+	if u.Spec.State == v1alpha1.UserBlocked {
+		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
+	}
+	return nil
+}
+
+// claimSecret keeps two tokens from sharing one value.
+func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	ref := t.SecretRef()
+	sharing, err := c.catalog.TriggerTokensOfSecret(ctx, t.Namespace, ref)
+	if err != nil {
+		return err
+	}
+	if oldest := catalog.Oldest(sharing); oldest != nil && oldest.UID != t.UID {
+		t.Status.Digest = ""
+		return reference.AlreadyExists(t, oldest, "key %s of Secret %s", ref.Key, ref.Name)
+	}
+	return nil
+}
+
+// rivals are the Secrets that hold the value which a token has, or had before it changed: those who name them may have it next.
+func (c *Controller) rivals(ctx context.Context, obj client.Object) (keys []string) {
+	t := obj.(*v1alpha1.TriggerToken)
+	own := ownSecretKey(ctx, t)[0]
+	for _, key := range c.catalog.SecretsOfDigest(ctx, t.Status.Digest) {
+		if key != own {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func secretKey(_ context.Context, obj client.Object) []string {
+	return []string{catalog.SecretKey(obj.GetNamespace(), obj.GetName())}
+}
+
+func ownSecretKey(_ context.Context, obj client.Object) []string {
+	return []string{catalog.SecretKey(obj.GetNamespace(), obj.(*v1alpha1.TriggerToken).SecretRef().Name)}
+}

@@ -1,0 +1,162 @@
+package triggertoken_test
+
+import (
+	"encoding/json"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// find returns the token of a project that has a value, or the error of looking for it.
+func find(p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
+	return f.Catalog.TriggerTokenByValue(GinkgoT().Context(), p, value)
+}
+
+// expectNoValue expects that nothing of a value can be read in an object or an event.
+func expectNoValue(t *v1alpha1.TriggerToken, value string) {
+	GinkgoHelper()
+	f.Refresh(t)
+	text, err := json.Marshal(t)
+	Expect(err).NotTo(HaveOccurred())
+	for _, part := range []string{value, value[:8], value[len(value)-8:]} {
+		Expect(string(text)).NotTo(ContainSubstring(part))
+		Expect(f.Events()).NotTo(ContainElement(ContainSubstring(part)))
+	}
+}
+
+var _ = Describe("A trigger token", func() {
+	var ada *v1alpha1.User
+	BeforeEach(func() {
+		ada = forge.User("ada").Build()
+		f.Create(ada)
+		f.ExpectReady(ada)
+	})
+
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+		return forge.TriggerToken(name).Of(website).Build()
+	})
+
+	DescribeTable("finds its project",
+		func(ref func() v1alpha1.Reference) {
+			t := forge.TriggerToken("deploy").Of(website).Build()
+			t.Spec.ProjectRef = ref()
+			f.Create(t)
+			f.ExpectReady(t)
+			Expect(t.OwnerReferences).To(ConsistOf(HaveField("UID", website.UID)))
+		},
+		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
+		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "ACME/website"} }),
+		Entry("by id", func() v1alpha1.Reference {
+			f.Change(website, func() { website.Spec.ID = 7 })
+			return v1alpha1.Reference{ID: 7}
+		}),
+	)
+
+	DescribeTable("does not find a project of another namespace, and makes no Secret",
+		func(ref func() v1alpha1.Reference) {
+			f.Change(website, func() { website.Spec.ID = 7 })
+			t := forge.TriggerToken("deploy").Of(website).Build()
+			t.Namespace, t.Spec.ProjectRef = f.NewNamespace(), ref()
+			f.Create(t)
+			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "projectRef")
+			Expect(t.OwnerReferences).To(BeEmpty())
+			var secrets corev1.SecretList
+			Expect(f.Live().List(GinkgoT().Context(), &secrets)).To(Succeed())
+			Expect(secrets.Items).NotTo(ContainElement(HaveField("Namespace", t.Namespace)))
+		},
+		Entry("by name", func() v1alpha1.Reference { return v1alpha1.Reference{Name: "website"} }),
+		Entry("by full path", func() v1alpha1.Reference { return v1alpha1.Reference{Path: "acme/website"} }),
+		Entry("by id", func() v1alpha1.Reference { return v1alpha1.Reference{ID: 7} }),
+	)
+
+	It("waits for its project and its owner while the controllers run", func() {
+		f.Run()
+		later := forge.Project("later").In(acme).Build()
+		bob := forge.User("bob").Build()
+		t := forge.TriggerToken("deploy").Of(later).OwnedBy(bob).Build()
+		f.Create(t)
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
+		f.Create(later)
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "ownerRef: user bob: not found")
+		f.Create(bob)
+		f.ExpectReady(t)
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("follows its owner while the controllers run", func() {
+		f.Run()
+		t := forge.TriggerToken("deploy").Of(website).OwnedBy(ada).Build()
+		f.Create(t)
+		f.ExpectReady(t)
+		value := valueOf(t)
+
+		By("blocking her, and letting her in again")
+		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserBlocked })
+		Expect(find(website, value)).Error().To(MatchError(catalog.ErrNotFound))
+		f.ExpectWaiting(t, v1alpha1.ReasonBlocked, "user ada is blocked")
+		f.Change(ada, func() { ada.Spec.State = v1alpha1.UserActive })
+		f.ExpectReady(t)
+		Expect(find(website, value)).To(HaveField("UID", t.UID))
+
+		By("deleting her, and declaring her again")
+		f.Delete(ada)
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "ownerRef: user ada: not found")
+		f.Create(forge.User("ada").Build())
+		f.ExpectReady(t)
+		Expect(valueOf(t)).To(Equal(value))
+	})
+
+	It("goes with its project and its namespace, and its Secret with it", func() {
+		f.NewStorage("default")
+		f.Run()
+		other := forge.Project("other").In(acme).Build()
+		t, ofOther := forge.TriggerToken("deploy").Of(website).Build(), forge.TriggerToken("other").Of(other).Build()
+		f.Create(other, t, ofOther)
+		f.ExpectReady(website, t, other, ofOther)
+		s, sOther := secretOf(t), secretOf(ofOther)
+		f.Delete(website)
+		f.ExpectGone(website, t, s)
+		f.ExpectReady(ofOther)
+		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acme.Namespace}})
+		f.ExpectGone(ofOther, sOther, other)
+	})
+})
+
+var _ = Describe("A trigger token is refused by the API server", func() {
+	DescribeTable("when it is new",
+		func(change func(*v1alpha1.TriggerToken), words ...string) {
+			t := forge.TriggerToken("deploy").Of(website).Secret("deploy", "token").Build()
+			change(t)
+			f.ExpectRefused(t, words...)
+		},
+		Entry("without a project", func(t *v1alpha1.TriggerToken) { t.Spec.ProjectRef = v1alpha1.Reference{} }, "spec.projectRef"),
+		Entry("with an owner who is nobody", func(t *v1alpha1.TriggerToken) { t.Spec.OwnerRef = &v1alpha1.Reference{} }, "spec.ownerRef"),
+		Entry("with a description that is too long", func(t *v1alpha1.TriggerToken) { t.Spec.Description = strings.Repeat("a", 1025) }, "spec.description"),
+		Entry("without the name of a Secret", func(t *v1alpha1.TriggerToken) { t.Spec.SecretRef.Name = "" }, "spec.secretRef.name"),
+		Entry("with the name of a Secret elsewhere", func(t *v1alpha1.TriggerToken) { t.Spec.SecretRef.Name = "../forgeplane-system/root" },
+			"this cannot be the name of a Secret"),
+		Entry("with a key that no Secret can have", func(t *v1alpha1.TriggerToken) { t.Spec.SecretRef.Key = "a/b" }, "spec.secretRef.key"),
+		Entry("with a name that no Secret's can be made of", func(t *v1alpha1.TriggerToken) {
+			t.Name, t.Spec.SecretRef = strings.Repeat("a", 240), nil
+		}, "set spec.secretRef"),
+	)
+
+	It("when it is to be another project's or another user's", func() {
+		ada := forge.User("ada").Build()
+		t := forge.TriggerToken("deploy").Of(website).Build()
+		f.Create(t)
+		f.ExpectChangeRefused(t, func() { t.Spec.ProjectRef.Name = "other" }, "projectRef cannot change")
+		f.Change(t, func() { t.Spec.OwnerRef = &v1alpha1.Reference{Name: ada.Name} })
+		f.ExpectChangeRefused(t, func() { t.Spec.OwnerRef.Name = "root" }, "ownerRef cannot change once set")
+		f.ExpectChangeRefused(t, func() { t.Spec.OwnerRef = nil }, "ownerRef cannot change once set")
+		f.Change(t, func() { t.Spec.Description = "another" })
+	})
+})

@@ -1,0 +1,360 @@
+package triggertoken_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// chosen is a value that somebody has made up.
+const chosen = "a-value-that-is-long-enough"
+
+// secret is one of the team with one key.
+func secret(name, key, value string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: acme.Namespace, Name: name}, Data: map[string][]byte{key: []byte(value)},
+	}
+}
+
+// secretOf is the Secret that a token uses.
+func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
+	GinkgoHelper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.SecretRef().Name}}
+	f.Refresh(s)
+	return s
+}
+
+// valueOf is the value of a token, which is the one that is accepted.
+func valueOf(t *v1alpha1.TriggerToken) string {
+	GinkgoHelper()
+	value := string(secretOf(t).Data[t.SecretRef().Key])
+	f.Refresh(t)
+	Expect(t.Status.Digest).To(Equal(catalog.Digest(value)))
+	return value
+}
+
+// expectAnother waits until another value than one is in force, and returns it.
+func expectAnother(t *v1alpha1.TriggerToken, than string) string {
+	GinkgoHelper()
+	f.Eventually(t).Should(HaveField("Status.Digest", Not(BeElementOf("", catalog.Digest(than)))))
+	f.ExpectReady(t)
+	return valueOf(t)
+}
+
+var _ = Describe("The value of a trigger token", func() {
+	var t *v1alpha1.TriggerToken
+	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Build() })
+
+	It("is generated into a Secret of its own, and only the digest is shown", func() {
+		f.Create(t)
+		f.ExpectReady(t)
+		s := secretOf(t)
+		Expect(s.Name).To(Equal("deploy-trigger-token"))
+		Expect(string(s.Data["token"])).To(MatchRegexp("^glptt-[0-9a-f]{40}$"))
+		Expect(s.Labels).To(Equal(map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}))
+		Expect(s.OwnerReferences).To(ConsistOf(And(HaveField("UID", t.UID), HaveField("Controller", HaveValue(BeTrue())))))
+		Expect(find(website, valueOf(t))).To(HaveField("UID", t.UID))
+		Expect(t.Spec.SecretRef).To(BeNil(), "what was not declared is not written")
+		expectNoValue(t, string(s.Data["token"]))
+
+		other := forge.TriggerToken("other").Of(website).Build()
+		f.Create(other)
+		f.ExpectReady(other)
+		Expect(valueOf(other)).NotTo(Equal(valueOf(t)))
+	})
+
+	It("is good for its own project only", func() {
+		other := forge.Project("other").In(acme).Build()
+		f.Create(other, t)
+		f.ExpectReady(t)
+		value := valueOf(t)
+		for _, wrong := range []string{"", value[1:], value + "0", strings.ToUpper(value), t.Status.Digest} {
+			Expect(find(website, wrong)).Error().To(MatchError(catalog.ErrNotFound), wrong)
+		}
+		Expect(find(other, value)).Error().To(MatchError(catalog.ErrNotFound))
+	})
+
+	It("is put where the token says", func() {
+		t = forge.TriggerToken("deploy").Of(website).Secret("ci", "TRIGGER").Build()
+		f.Create(t)
+		f.ExpectReady(t)
+		Expect(secretOf(t)).To(And(HaveField("Name", "ci"), HaveField("Data", HaveKey("TRIGGER"))))
+	})
+
+	It("goes with the token", func() {
+		f.Create(t)
+		f.ExpectReady(t)
+		s := secretOf(t)
+		f.Delete(t)
+		f.ExpectGone(t, s)
+	})
+
+	It("is another one for an object of the same name that comes later", func() {
+		f.Run()
+		f.Create(t)
+		f.ExpectReady(t)
+		value := valueOf(t)
+		f.Delete(t)
+		t = forge.TriggerToken("deploy").Of(website).Build()
+		f.Create(t)
+		f.ExpectReady(t)
+		Expect(valueOf(t)).NotTo(Equal(value))
+		Expect(secretOf(t).OwnerReferences).To(ConsistOf(HaveField("UID", t.UID)))
+	})
+
+	It("is replaced when its Secret or the key in it goes, while the controllers run", func() {
+		f.Run()
+		f.Create(t)
+		f.ExpectReady(t)
+		first := valueOf(t)
+
+		By("deleting the Secret")
+		f.Delete(secretOf(t))
+		second := expectAnother(t, first)
+		Expect(find(website, second)).To(HaveField("UID", t.UID))
+		Eventually(func() error { _, err := find(website, first); return err }).Should(MatchError(catalog.ErrNotFound))
+
+		By("deleting the key")
+		s := secretOf(t)
+		f.Change(s, func() { delete(s.Data, "token") })
+		third := expectAnother(t, second)
+		Expect(third).NotTo(Equal(first))
+		Expect(secretOf(t).UID).To(Equal(s.UID))
+
+		By("changing it by hand")
+		f.Change(s, func() { s.Data["token"] = []byte(chosen) })
+		Expect(expectAnother(t, third)).To(Equal(chosen))
+		f.Change(s, func() { s.Data["token"] = []byte("short") })
+		f.ExpectStalled(t, v1alpha1.ReasonInvalid, "shorter than 20 characters")
+		Expect(t.Status.Digest).To(BeEmpty())
+		f.Delete(s)
+		expectAnother(t, chosen)
+		f.ExpectRestartWritesNothing()
+	})
+
+	Describe("that an annotation asks to replace", func() {
+		rotate := func(text string) {
+			GinkgoHelper()
+			f.Change(t, func() { metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.AnnotationRotate, text) })
+		}
+
+		It("is replaced once for each text", func() {
+			f.Create(t)
+			f.ExpectReady(t)
+			first := valueOf(t)
+			rotate("2026-06")
+			f.ExpectReady(t)
+			second := valueOf(t)
+			Expect(second).NotTo(Equal(first))
+			Expect(t.Status.Rotated).To(Equal("2026-06"))
+			Expect(find(website, first)).Error().To(MatchError(catalog.ErrNotFound))
+			Expect(find(website, second)).To(HaveField("UID", t.UID))
+
+			f.Change(t, func() { t.Annotations = nil })
+			f.ExpectReady(t)
+			rotate("2026-06")
+			f.ExpectReady(t)
+			Expect(valueOf(t)).To(Equal(second), "it was asked before")
+			rotate("2026-07")
+			f.ExpectReady(t)
+			Expect(valueOf(t)).NotTo(BeElementOf(first, second))
+			expectNoValue(t, valueOf(t))
+		})
+
+		It("is replaced once, though the status was lost on the way", func() {
+			f.Create(t)
+			f.ExpectReady(t)
+			rotate("now")
+			f.ExpectReady(t)
+			value := valueOf(t)
+			before := t.DeepCopy()
+			t.Status = v1alpha1.TriggerTokenStatus{CommonStatus: v1alpha1.CommonStatus{ObservedGeneration: -1}}
+			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+			f.Change(t, func() { t.Spec.Description = "restored" })
+			f.ExpectReady(t)
+			Expect(valueOf(t)).To(Equal(value))
+			Expect(t.Status.Rotated).To(Equal("now"))
+		})
+
+		It("is what it was from the beginning where the first value was made with the annotation", func() {
+			t = forge.TriggerToken("deploy").Of(website).Rotate("first").Build()
+			f.Create(t)
+			f.ExpectReady(t)
+			Expect(t.Status.Rotated).To(Equal("first"))
+			Expect(secretOf(t).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRotated, "first"))
+		})
+
+		It("is left alone where others have made it, and the token says so", func() {
+			f.Run()
+			f.Create(secret("ci", "token", chosen))
+			t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build()
+			f.Create(t)
+			f.ExpectReady(t)
+			rotate("now")
+			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "the annotation forgeplane.dev/rotate has no effect", "Secret ci was not made for this token")
+			Expect(valueOf(t)).To(Equal(chosen))
+			Expect(find(website, chosen)).To(HaveField("UID", t.UID), "the old value goes on")
+			f.Delete(secretOf(t))
+			expectAnother(t, chosen)
+			Expect(t.Status.Rotated).To(Equal("now"))
+		})
+
+		It("is left alone for a text that is too long to remember", func() {
+			f.Create(t)
+			f.ExpectReady(t)
+			rotate(strings.Repeat("a", 254))
+			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "longer than 253 characters")
+		})
+	})
+})
+
+var _ = Describe("A Secret that is there before a trigger token", func() {
+	var t *v1alpha1.TriggerToken
+	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build() })
+
+	It("is adopted: it gets a label, and stays what it is", func() {
+		s := secret("ci", "token", chosen)
+		s.Labels, s.Annotations = map[string]string{"app": "ci"}, map[string]string{"note": "mine"}
+		f.Create(s, t)
+		f.ExpectReady(t)
+		Expect(valueOf(t)).To(Equal(chosen))
+		after := secretOf(t)
+		Expect(after.Labels).To(Equal(map[string]string{"app": "ci", v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}))
+		Expect(after.ManagedFields).To(ContainElement(And(HaveField("Manager", "forgeplane-secrets"), HaveField("Operation", metav1.ManagedFieldsOperationApply))))
+		after.Labels, after.ManagedFields, after.ResourceVersion = s.Labels, s.ManagedFields, s.ResourceVersion
+		Expect(after).To(Equal(s))
+		f.Delete(t)
+		f.ExpectGone(t)
+		f.Refresh(s)
+	})
+
+	It("is followed, without its label too, while the controllers run", func() {
+		f.Run()
+		s := secret("ci", "token", chosen)
+		f.Create(s, t)
+		f.ExpectReady(t)
+		f.Change(s, func() { s.Data["token"] = []byte(chosen + "-2") })
+		Expect(expectAnother(t, chosen)).To(Equal(chosen + "-2"))
+		f.Refresh(s)
+		f.Change(s, func() { s.Labels = nil })
+		f.Eventually(s).Should(HaveField("Labels", HaveKey(v1alpha1.LabelSecret)))
+		f.Change(s, func() { s.Data["token"] = []byte(chosen + "-3") })
+		Expect(expectAnother(t, chosen+"-2")).To(Equal(chosen + "-3"))
+		f.ExpectRestartWritesNothing()
+	})
+
+	DescribeTable("is not adopted as long as its value is no good",
+		func(change func(s *corev1.Secret), words ...string) {
+			s := secret("ci", "token", chosen)
+			change(s)
+			data := s.DeepCopy().Data
+			f.Create(s, t)
+			f.ExpectStalled(t, v1alpha1.ReasonInvalid, words...)
+			Expect(t.Status.Digest).To(BeEmpty())
+			Expect(secretOf(t).Data).To(Equal(data), "nothing is written there")
+			for _, value := range data {
+				Expect(find(website, string(value))).Error().To(MatchError(catalog.ErrNotFound))
+				if len(value) >= 8 {
+					expectNoValue(t, string(value))
+				}
+			}
+		},
+		Entry("too short", func(s *corev1.Secret) { s.Data["token"] = []byte("short-secret") },
+			"key token of Secret ci holds a value shorter than 20 characters", "delete the Secret to get a generated one"),
+		Entry("too long", func(s *corev1.Secret) { s.Data["token"] = []byte(strings.Repeat("0123456789", 26)) }, "longer than 255 characters"),
+		Entry("with a line end", func(s *corev1.Secret) { s.Data["token"] = []byte(chosen + "\n") }, "a line end"),
+		Entry("empty", func(s *corev1.Secret) { s.Data["token"] = []byte{} }, "has no value under the key token"),
+		Entry("missing", func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte(chosen)} }, "has no value under the key token"),
+		Entry("for something else", func(s *corev1.Secret) {
+			s.Type, s.Data["username"], s.Data["password"] = corev1.SecretTypeBasicAuth, []byte("somebody"), []byte(chosen)
+		}, "Secret ci is of the type kubernetes.io/basic-auth"),
+	)
+
+	It("is adopted when its value becomes good, and let go when it ceases to be, while the controllers run", func() {
+		f.Run()
+		s := secret("ci", "token", "short")
+		f.Create(s, t)
+		f.ExpectStalled(t, v1alpha1.ReasonInvalid)
+		f.Change(s, func() { s.Data["token"] = []byte(chosen) })
+		f.ExpectReady(t)
+		f.Change(s, func() { s.Data["token"] = []byte("short") })
+		f.ExpectStalled(t, v1alpha1.ReasonInvalid)
+		Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
+	})
+
+	It("is not adopted with the value of another project's token, be that younger, until it is free", func() {
+		f.Run()
+		bolt := forge.Group("bolt").In(f.NewNamespace()).Build()
+		app := forge.Project("app").In(bolt).Build()
+		theirs := forge.TriggerToken("theirs").Of(app).Build()
+		f.Create(t, bolt, app)
+		f.ExpectReady(t)
+		f.Create(theirs)
+		f.ExpectReady(theirs)
+		value := valueOf(theirs)
+
+		s := secretOf(t)
+		f.Change(s, func() { s.Data["token"] = []byte(value) })
+		f.ExpectStalled(t, v1alpha1.ReasonAlreadyExists, "key token of Secret ci holds the value of a token of another project")
+		for _, c := range t.Status.Conditions {
+			Expect(c.Message).NotTo(Or(ContainSubstring("theirs"), ContainSubstring("bolt"), ContainSubstring(theirs.Namespace)))
+		}
+		expectNoValue(t, value)
+		Expect(find(website, value)).Error().To(MatchError(catalog.ErrNotFound))
+		Expect(find(app, value)).To(HaveField("UID", theirs.UID))
+		f.Change(t, func() { t.Spec.Description = "again" })
+		f.ExpectStalled(t, v1alpha1.ReasonAlreadyExists)
+		f.ExpectReady(theirs)
+		f.ExpectRestartWritesNothing()
+
+		f.Delete(theirs)
+		f.ExpectReady(t)
+		Expect(find(website, value)).To(HaveField("UID", t.UID))
+	})
+
+	It("is not adopted by two tokens, and passes on when the older one goes", func() {
+		f.Run()
+		other := forge.TriggerToken("other").Of(website).Secret("ci", "token").Build()
+		f.Create(secret("ci", "token", chosen), t, other)
+		older, younger := forge.ByAge(t, other)
+		f.ExpectReady(older)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret ci is held by the older TriggerToken "+older.Name)
+		Expect(younger.Status.Digest).To(BeEmpty())
+		Expect(find(website, chosen)).To(HaveField("UID", older.UID))
+		f.Delete(older)
+		f.ExpectReady(younger)
+		Expect(find(website, chosen)).To(HaveField("UID", younger.UID))
+	})
+
+	It("is not adopted when it was made for another token", func() {
+		f.Run()
+		first := forge.TriggerToken("first").Of(website).Secret("ci", "first").Build()
+		f.Create(first)
+		f.ExpectReady(first)
+		f.Create(t)
+		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was made for the TriggerToken first")
+		Expect(secretOf(t).Data).To(HaveLen(1))
+		f.Delete(first)
+		f.ExpectReady(t)
+		Expect(secretOf(t).OwnerReferences).To(ConsistOf(HaveField("UID", t.UID)))
+	})
+
+	It("has no effect where no token names it, whatever its label", func() {
+		f.Run()
+		s := secret("stray", "token", chosen)
+		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}
+		f.Create(s, t)
+		f.ExpectReady(t)
+		Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
+		Expect(valueOf(t)).To(HavePrefix(triggertoken.Prefix))
+	})
+})

@@ -1,0 +1,34 @@
+package triggertoken_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var (
+	cluster *forge.Cluster
+	f       *forge.Forge
+	// acme and website are a team's group and project. A trigger token needs no more than that they are declared.
+	acme    *v1alpha1.Group
+	website *v1alpha1.Project
+)
+
+func TestTriggerToken(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "TriggerToken")
+}
+
+var (
+	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
+	_ = BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		acme = forge.Group("acme").In(f.NewNamespace()).Build()
+		website = forge.Project("website").In(acme).Build()
+		f.Create(acme, website)
+	})
+)

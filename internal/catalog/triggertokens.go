@@ -1,0 +1,150 @@
+package catalog
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+func triggerTokenIndexes() []index {
+	spec := func(o client.Object) v1alpha1.TriggerTokenSpec { return o.(*v1alpha1.TriggerToken).Spec }
+	return []index{
+		{&v1alpha1.TriggerToken{}, IndexProject, func(o client.Object) []string {
+			ref := spec(o).ProjectRef
+			return optional(o, &ref)
+		}},
+		{&v1alpha1.TriggerToken{}, IndexUser, func(o client.Object) []string {
+			if ref := spec(o).OwnerRef; ref != nil {
+				return []string{Key("", *ref)}
+			}
+			return nil
+		}},
+		{&v1alpha1.TriggerToken{}, IndexDigest, func(o client.Object) []string {
+			return some(o.(*v1alpha1.TriggerToken).Status.Digest)
+		}},
+		{&v1alpha1.TriggerToken{}, IndexSecret, func(o client.Object) []string {
+			return []string{SecretKey(o.GetNamespace(), o.(*v1alpha1.TriggerToken).SecretRef().Name)}
+		}},
+		{&corev1.Secret{}, IndexDigest, func(o client.Object) (digests []string) {
+			if o.GetLabels()[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
+				return nil
+			}
+			for _, value := range o.(*corev1.Secret).Data {
+				digests = append(digests, Digest(string(value)))
+			}
+			return digests
+		}},
+	}
+}
+
+// SecretKey is the key in IndexSecret of a Secret of a tenant.
+func SecretKey(namespace, name string) string { return nameKey(namespace, name) }
+
+// TriggerTokensOf returns the trigger tokens of a project.
+func (c *Catalog) TriggerTokensOf(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.TriggerToken, error) {
+	found, err := c.triggerTokens(ctx, IndexProject, c.ProjectKeys(ctx, p)...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.Namespace != p.Namespace }), nil
+}
+
+// TriggerTokensOfSecret returns the trigger tokens of a namespace whose value is kept under one key of one Secret.
+func (c *Catalog) TriggerTokensOfSecret(ctx context.Context, namespace string, ref v1alpha1.SecretKeyReference) ([]*v1alpha1.TriggerToken, error) {
+	found, err := c.triggerTokens(ctx, IndexSecret, SecretKey(namespace, ref.Name))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.SecretRef().Key != ref.Key }), nil
+}
+
+// TriggerTokensOfDigest returns the trigger tokens of all namespaces whose accepted value has a digest.
+func (c *Catalog) TriggerTokensOfDigest(ctx context.Context, digest string) ([]*v1alpha1.TriggerToken, error) {
+	return c.triggerTokens(ctx, IndexDigest, digest)
+}
+
+// SecretsOfDigest returns SecretKey of the Secrets that hold a value of a digest for a trigger token, accepted or not.
+func (c *Catalog) SecretsOfDigest(ctx context.Context, digest string) []string {
+	if digest == "" {
+		return nil
+	}
+	var l corev1.SecretList
+	if err := c.reader.List(ctx, &l, client.MatchingFields{IndexDigest: digest}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Looking up the Secrets that hold a value", "index", IndexDigest)
+		return nil
+	}
+	keys := make([]string, len(l.Items))
+	for i := range l.Items {
+		keys[i] = SecretKey(l.Items[i].Namespace, l.Items[i].Name)
+	}
+	return keys
+}
+
+// TriggerTokenByValue returns the trigger token of a project that has a value, or ErrNotFound: that is as well the answer to
+// a value that belongs to another project, and for a token whose owner is blocked or gone. It costs one hash and some look-ups
+// in memory. What the owner may do in the project is the caller's to look at.
+func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
+	// Only digests of what was presented are looked up and compared: how long that takes tells nothing about a value.
+	digest := Digest(value)
+	found, err := c.TriggerTokensOfDigest(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range found {
+		if !t.DeletionTimestamp.IsZero() || subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(digest)) != 1 {
+			continue
+		}
+		if ok, err := c.triggers(ctx, t, p); err != nil {
+			return nil, err
+		} else if ok {
+			return t, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
+// triggers reports whether a token is one of the project, and not of an owner who is blocked or gone.
+func (c *Catalog) triggers(ctx context.Context, t *v1alpha1.TriggerToken, p *v1alpha1.Project) (bool, error) {
+	of, err := c.Project(ctx, t.Namespace, t.Spec.ProjectRef)
+	if err != nil || of.UID != p.UID || t.Spec.OwnerRef == nil {
+		return err == nil && of.UID == p.UID, ignoreNotFound(err)
+	}
+	owner, err := c.User(ctx, *t.Spec.OwnerRef)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	return owner.Spec.State != v1alpha1.UserBlocked && owner.DeletionTimestamp.IsZero(), nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// TriggerTokenValue returns the value of a token, from memory. It is empty while none is accepted: what else is in the Secret
+// that a token names is not for those who may see the token.
+func (c *Catalog) TriggerTokenValue(ctx context.Context, t *v1alpha1.TriggerToken) (string, error) {
+	ref := t.SecretRef()
+	var s corev1.Secret
+	if err := c.get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: ref.Name}, &s); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return "", nil
+		}
+		return "", fmt.Errorf("the value of TriggerToken %s: %w", client.ObjectKeyFromObject(t), err)
+	}
+	value := string(s.Data[ref.Key])
+	if subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(Digest(value))) != 1 {
+		return "", nil
+	}
+	return value, nil
+}

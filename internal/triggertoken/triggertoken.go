@@ -1,0 +1,77 @@
+// Package triggertoken makes the values of trigger tokens, and says which ones are good.
+package triggertoken
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Prefix begins every generated value, so that a leaked one can be recognised.
+const Prefix = "glptt-"
+
+const (
+	// size is how many random bytes a value has.
+	size = 20
+	// minLength is the shortest value that is accepted: digests of short ones could be guessed.
+	minLength = 20
+	// MaxLength is the longest value that is accepted.
+	MaxLength = 255
+	// shown is how many characters of a value everybody sees who may see the token.
+	shown = 4
+)
+
+// Generate returns a new value.
+func Generate() string {
+	random := make([]byte, size)
+	_, _ = rand.Read(random) // It never fails: the process ends where there is no randomness.
+	return Prefix + hex.EncodeToString(random)
+}
+
+// Check says what is wrong with a value that somebody has chosen, and nothing of the value itself.
+func Check(value []byte) error {
+	switch {
+	case len(value) < minLength:
+		return fmt.Errorf("shorter than %d characters", minLength)
+	case len(value) > MaxLength:
+		return fmt.Errorf("longer than %d characters", MaxLength)
+	}
+	for _, c := range value {
+		if c <= ' ' || c > '~' {
+			return errors.New("with white space, a line end or other characters that are not visible ASCII")
+		}
+	}
+	return nil
+}
+
+// Short is what those see of a value who do not own the token.
+func Short(value string) string {
+	value = strings.TrimPrefix(value, Prefix)
+	return value[:min(len(value), shown)]
+}
+
+// NewSecret returns a Secret with a value for a token, which goes with the token.
+func NewSecret(t *v1alpha1.TriggerToken, value string) *corev1.Secret {
+	ref := t.SecretRef()
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.Namespace, Name: ref.Name,
+			Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("TriggerToken")),
+			},
+		},
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ref.Key: []byte(value)},
+	}
+	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
+		s.Annotations = map[string]string{v1alpha1.AnnotationRotated: rotate}
+	}
+	return s
+}
