@@ -75,6 +75,7 @@ var named = map[string]string{
 	"deploy_keys/{key_id}":        strconv.Itoa(keyID),
 	"protected_branches/{name}":   "main",
 	"personal_access_tokens/{id}": strconv.Itoa(targetTokenID),
+	"triggers/{trigger_id}":       strconv.Itoa(triggerID),
 }
 
 // bodies are what the requests say that have to say something.
@@ -94,6 +95,8 @@ var bodies = map[string]string{
 	"PUT /projects/{id}/deploy_keys/{key_id}":        `{"title":"Renamed"}`,
 	"POST /projects/{id}/protected_branches":         `{"name":"release/*"}`,
 	"PATCH /projects/{id}/protected_branches/{name}": `{"allow_force_push":true}`,
+	"POST /projects/{id}/triggers":                   `{"description":"New"}`,
+	"PUT /projects/{id}/triggers/{trigger_id}":       `{"description":"Renamed"}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.
@@ -106,6 +109,11 @@ var variants = map[string][]sample{
 	"GET /personal_access_tokens/{id}":         {ownToken},
 	"POST /personal_access_tokens/{id}/rotate": {ownToken},
 	"DELETE /personal_access_tokens/{id}":      {ownToken},
+	"PUT /projects/{id}/triggers/{trigger_id}": {{
+		note: "his own", body: `{"description":"Renamed"}`, own: map[string]func(int64) int64{
+			"triggers/{trigger_id}": func(user int64) int64 { return ownTriggerID + user },
+		},
+	}},
 	"POST /users/{user_id}/personal_access_tokens": {{
 		note: "his own", body: `{"name":"new","scopes":["api"]}`, own: ownUser("users/{user_id}").own,
 	}},

@@ -19,8 +19,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -47,6 +49,7 @@ type restOptions struct {
 	catalog  *catalog.Catalog
 	writer   *declare.Writer
 	ids      accesslevel.Allocator
+	activity *activity.Store
 	clock    clock.PassiveClock
 	log      logr.Logger
 	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
@@ -73,6 +76,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
 		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
+		triggertokens.New(o.catalog, o.writer, o.activity, webURL).Table().Named("Pipeline triggers"),
 	)
 }
 

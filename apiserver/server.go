@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -63,10 +64,12 @@ type Options struct {
 	// Client writes what REST callers declare; it reads its own writes.
 	Client client.Client
 	// Live reads past the cache.
-	Live  client.Reader
-	IDs   *ids.Allocator
-	Clock clock.PassiveClock
-	Log   logr.Logger
+	Live client.Reader
+	IDs  *ids.Allocator
+	// Activity is the activity database.
+	Activity *activity.Store
+	Clock    clock.PassiveClock
+	Log      logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
 	// RateLimits of the REST API; the Clock is the server's.
@@ -121,7 +124,7 @@ func New(o Options) (*Server, error) {
 	s.rest = newREST(restOptions{
 		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
-		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, log: o.Log,
+		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
 		clock: o.Clock, namespace: o.Namespace, home: o.Home,
 	})
 	o.RateLimits.Clock = o.Clock

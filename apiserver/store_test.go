@@ -33,7 +33,6 @@ type store struct {
 	schemas *familytest.Schemas
 	// start is what there was in the beginning, and touched what was written since; by kind and name.
 	start, touched map[string]client.Object
-	secrets        map[client.ObjectKey]*corev1.Secret
 	// writes counts what was done since the store was as in the beginning.
 	writes int
 }
@@ -43,9 +42,7 @@ var definitions = sync.OnceValues(func() (*familytest.Schemas, error) { return f
 
 func newStore(t *testing.T, objects []client.Object) *store {
 	t.Helper()
-	s := &store{
-		t: t, world: catalogtest.New(t), touched: map[string]client.Object{}, secrets: map[client.ObjectKey]*corev1.Secret{},
-	}
+	s := &store{t: t, world: catalogtest.New(t), touched: map[string]client.Object{}}
 	var err error
 	if s.schemas, err = definitions(); err != nil {
 		t.Fatal(err)
@@ -69,7 +66,6 @@ func (s *store) reset() {
 		}
 	}
 	clear(s.touched)
-	clear(s.secrets)
 	s.writes = 0
 }
 
@@ -80,6 +76,7 @@ func (s *store) everything() map[string]client.Object {
 	for _, l := range []client.ObjectList{
 		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
 		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{},
+		&v1alpha1.TriggerTokenList{}, &corev1.SecretList{},
 	} {
 		err := s.world.Reader().List(s.t.Context(), l)
 		if err == nil {
@@ -92,9 +89,6 @@ func (s *store) everything() map[string]client.Object {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-	}
-	for _, o := range s.secrets {
-		all[describe(o)] = o
 	}
 	return all
 }
@@ -117,16 +111,7 @@ func (s *store) changes() []string {
 func describe(o client.Object) string { return fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o)) }
 
 func (s *store) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	secret, ok := o.(*corev1.Secret)
-	if !ok {
-		return s.world.Reader().Get(ctx, key, o, opts...)
-	}
-	there, ok := s.secrets[key]
-	if !ok {
-		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
-	}
-	there.DeepCopyInto(secret)
-	return nil
+	return s.world.Reader().Get(ctx, key, o, opts...)
 }
 
 func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
@@ -155,10 +140,6 @@ func (s *store) keep(ctx context.Context, is, was client.Object) error {
 	}
 	s.writes++
 	is.SetResourceVersion(strconv.Itoa(s.writes))
-	if secret, ok := is.(*corev1.Secret); ok {
-		s.secrets[client.ObjectKeyFromObject(is)] = secret.DeepCopy()
-		return nil
-	}
 	kept := is.DeepCopyObject().(client.Object)
 	s.touched[describe(kept)] = kept
 	s.world.Put(kept)
@@ -172,10 +153,6 @@ func (s *store) Delete(ctx context.Context, o client.Object, _ ...client.DeleteO
 		return err
 	}
 	s.writes++
-	if _, ok := o.(*corev1.Secret); ok {
-		delete(s.secrets, client.ObjectKeyFromObject(o))
-		return nil
-	}
 	s.touched[describe(o)] = o
 	s.world.Remove(o)
 	return nil

@@ -2,9 +2,11 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -29,6 +32,7 @@ const (
 	targetID, newcomerID                        = 30, 31
 	keyID, otherKeyID                           = 40, 41
 	targetTokenID                               = 1000 + targetID
+	triggerID, ownTriggerID                     = 60, 5000
 	team                                        = "team"
 )
 
@@ -71,6 +75,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "main"},
 			Spec:       v1alpha1.ProtectedBranchSpec{ID: 50, ProjectRef: &v1alpha1.Reference{Name: "app"}, Branch: "main"},
 		},
+		triggerToken(triggerID, member("project", v1alpha1.RoleMaintainer)),
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	for _, r := range roles {
@@ -92,7 +97,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 	}
 	for _, o := range all {
 		if u, ok := o.(*v1alpha1.User); ok {
-			all = append(all, token(1000+u.Spec.ID, u.Name, familytest.Value(u.Name), v1alpha1.ScopeAPI))
+			all = append(all, token(1000+u.Spec.ID, u.Name, familytest.Value(u.Name), v1alpha1.ScopeAPI), triggerToken(ownTriggerID+u.Spec.ID, u.Name))
 		}
 	}
 	return append(all, tokens()...)
@@ -103,6 +108,16 @@ func deployKey(id int64, project, key string) *v1alpha1.DeployKey {
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "key-of-" + project},
 		Spec: v1alpha1.DeployKeySpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, Title: "CI", PublicKey: key, Access: v1alpha1.DeployKeyReadOnly,
+		},
+	}
+}
+
+// triggerToken returns one of a user, by his name.
+func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
+	return &v1alpha1.TriggerToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: fmt.Sprintf("trigger-%d", id)},
+		Spec: v1alpha1.TriggerTokenSpec{
+			ID: id, ProjectRef: v1alpha1.Reference{Name: "app"}, OwnerRef: &v1alpha1.Reference{Name: user}, Description: "Nightly",
 		},
 	}
 }
@@ -156,10 +171,15 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	cat := w.store.world.Catalog()
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
+	happened, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = happened.Close() })
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, log: testr.New(t),
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: happened, log: testr.New(t),
 		clock: clock, namespace: familytest.Namespace, home: "home",
 	})
 	return w

@@ -25,6 +25,8 @@ const (
 	// ReadDeployKeys and WriteDeployKeys are about the deploy keys of a project.
 	ReadDeployKeys  endpoint.Ability = "read_deploy_keys"
 	WriteDeployKeys endpoint.Ability = "write_deploy_keys"
+	// ManageTriggers is to see, make, change and remove the trigger tokens of a project.
+	ManageTriggers endpoint.Ability = "manage_triggers"
 	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
@@ -73,6 +75,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteProtectedBranches: {about: aboutProject, role: role.Maintainer},
 	ReadDeployKeys:         {about: aboutProject, role: role.Maintainer},
 	WriteDeployKeys:        {about: aboutProject, role: role.Maintainer},
+	ManageTriggers:         {about: aboutProject, role: role.Maintainer},
 	ReadProjectMembers:     {about: aboutProject},
 	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
 	ReadGroup:              {about: aboutGroup},

@@ -52,10 +52,14 @@ type List[T any] struct {
 
 // Page cuts the page that p asks for out of all rows, and turns each of its rows into what the client sees.
 func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
+	return List[T]{rows: shown(Rows(p, all), show), total: len(all)}
+}
+
+// Rows returns the rows of the page that Page cuts, for what is to be known of all of them before they are shown.
+func Rows[S any](p Paging, all []S) []S {
 	size := p.size()
 	from := min((p.number()-1)*size, len(all))
-	to := min(from+size, len(all))
-	return List[T]{rows: shown(all[from:to], show), total: len(all)}
+	return all[from:min(from+size, len(all))]
 }
 
 // Keyset cuts a page out of rows in the order of their keys. It begins at the first row that is past the key of the row

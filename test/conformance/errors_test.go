@@ -62,6 +62,9 @@ var aboutParameters = []refusal{
 	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":1}]}`, `400 {"error":"allowed_to_push[0][access_level] does not have a valid value"}`},
 	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},
 	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allow_force_push":"maybe"}`, `400 {"error":"allow_force_push is invalid"}`},
+	{maintainer, "POST projects/{project}/triggers", `{}`, `400 {"error":"description is missing"}`},
+	{maintainer, "POST projects/{project}/triggers", `{"description":[1]}`, `400 {"error":"description is invalid"}`},
+	{maintainer, "GET projects/{project}/triggers/nightly", ``, `400 {"error":"trigger_id is invalid"}`},
 }
 
 // aboutCallers are what callers may not see, and what they may see and not do (section 1.2).
@@ -92,6 +95,18 @@ var aboutCallers = []refusal{
 	{developer, "PATCH projects/{project}/protected_branches/{rule}", `{}`, `403 {"message":"403 Forbidden"}`},
 	{developer, "DELETE projects/{project}/protected_branches/{rule}", ``, `403 {"message":"403 Forbidden"}`},
 	{developer, "GET projects/{project}/deploy_keys", ``, `403 {"message":"403 Forbidden"}`},
+	{nobody, "GET projects/{project}/triggers", ``, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "POST projects/{secret}/triggers", `{"description":"x"}`, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "PUT projects/{project}/triggers/{trigger}", `{}`, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "DELETE projects/{project}/triggers/{trigger}", ``, `401 {"message":"401 Unauthorized"}`},
+	{outsider, "GET projects/{project}/triggers", ``, `403 {"message":"403 Forbidden"}`},
+	{outsider, "GET projects/{secret}/triggers", ``, `404 {"message":"404 Project Not Found"}`},
+	{developer, "GET projects/{project}/triggers", ``, `403 {"message":"403 Forbidden"}`},
+	{developer, "GET projects/{project}/triggers/{trigger}", ``, `403 {"message":"403 Forbidden"}`},
+	{developer, "POST projects/{project}/triggers", `{"description":"x"}`, `403 {"message":"403 Forbidden"}`},
+	{developer, "DELETE projects/{project}/triggers/{trigger}", ``, `403 {"message":"403 Forbidden"}`},
+	{maintainer, "PUT projects/{project}/triggers/{trigger}", `{"description":"x"}`, `403 {"message":"403 Forbidden"}`},
+	{root, "PUT projects/{project}/triggers/{trigger}", `{}`, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "DELETE projects/{project}", ``, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "POST projects/{project}/archive", ``, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "PUT groups/{group}", `{"name":"x"}`, `403 {"message":"403 Forbidden"}`},
@@ -123,6 +138,10 @@ var aboutWhat = []refusal{
 	{root, "PATCH projects/{project}/protected_branches/nothing", `{}`, `404 {"message":"404 Not found"}`},
 	{root, "DELETE projects/{project}/protected_branches/nothing", ``, `404 {"message":"404 Not found"}`},
 	{root, "PATCH projects/{project}/protected_branches/{rule}", `{"allowed_to_push":[{"id":999999999,"_destroy":true}]}`, `404 {"message":"404 Not found"}`},
+	{root, "GET projects/{project}/triggers/999999999", ``, `404 {"message":"404 Not found"}`},
+	{root, "PUT projects/{project}/triggers/999999999", `{}`, `404 {"message":"404 Not found"}`},
+	{root, "DELETE projects/{project}/triggers/999999999", ``, `404 {"message":"404 Not found"}`},
+	{root, "GET projects/{secret}/triggers/{trigger}", ``, `404 {"message":"404 Not found"}`},
 	{root, "DELETE version", ``, `405 {"error":"405 Not Allowed"}`},
 	{root, "PUT projects/{project}/protected_branches/{rule}", `{}`, `405 {"error":"405 Not Allowed"}`},
 
@@ -156,6 +175,7 @@ func (d *door) newVictims() *strings.Replacer {
 	Expect(err).NotTo(HaveOccurred())
 	number := func(n int64) string { return fmt.Sprint(n) }
 	return strings.NewReplacer(
+		"{trigger}", number(d.newTrigger(owner, open.project.ID, "Nightly").ID),
 		"{project}", number(open.project.ID), "{path}", gitlab.PathEscape(open.project.PathWithNamespace), "{name}", open.project.Name,
 		"{group}", number(open.group.ID), "{grouppath}", open.group.Path, "{key}", number(key.ID), "{rule}", rule.Name, "{member}", number(member.ID),
 		"{secret}", number(secret.project.ID), "{secretpath}", gitlab.PathEscape(secret.project.PathWithNamespace), "{hidden}", number(secret.group.ID),

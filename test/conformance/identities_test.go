@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
@@ -27,6 +29,7 @@ var _ = Describe("A Kubernetes identity", func() {
 		noUser := `403 {"message":"403 Forbidden - Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username"}`
 		Expect(answered(send(c, "GET user", ""))).To(Equal(noUser))
 		Expect(answered(send(c, "POST projects", `{"name":"Mine"}`))).To(Equal(noUser))
+		Expect(answered(send(c, fmt.Sprintf("POST projects/%d/triggers", p.ID), `{"description":"Mine"}`))).To(Equal(noUser))
 	})
 
 	It("acts as the User that names it, with the roles of that one", func() {

@@ -53,6 +53,7 @@ func declareCrowd() {
 			&v1alpha1.Membership{ObjectMeta: in("project-" + name(i)), Spec: v1alpha1.MembershipSpec{UserRef: user, ProjectRef: &ref, Role: v1alpha1.RoleReporter}},
 			&v1alpha1.DeployKey{ObjectMeta: in(name(i)), Spec: v1alpha1.DeployKeySpec{ProjectRef: ref, Title: name(i), PublicKey: line(newKey())}},
 			&v1alpha1.ProtectedBranch{ObjectMeta: in(name(i)), Spec: v1alpha1.ProtectedBranchSpec{ProjectRef: &ref, Branch: name(i) + "/*"}},
+			&v1alpha1.TriggerToken{ObjectMeta: in(name(i)), Spec: v1alpha1.TriggerTokenSpec{ProjectRef: ref, Description: name(i)}},
 		)
 	}
 	// kube-apiserver takes several at a time faster.
@@ -103,6 +104,7 @@ var (
 	projectsIn = idsOf(func(p *gitlab.Project) int64 { return p.ID })
 	keysIn     = idsOf(func(k *gitlab.ProjectDeployKey) int64 { return k.ID })
 	rulesIn    = idsOf(func(b *gitlab.ProtectedBranch) int64 { return b.ID })
+	triggersIn = idsOf(func(t *gitlab.PipelineTrigger) int64 { return t.ID })
 	inProject  = idsOf(func(m *gitlab.ProjectMember) int64 { return m.ID })
 	inGroup    = idsOf(func(m *gitlab.GroupMember) int64 { return m.ID })
 )
@@ -144,6 +146,9 @@ var lists = map[string]list{
 	},
 	"protected branches": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return rulesIn(c.ProtectedBranches.ListProtectedBranches(crowd+"/whole", &gitlab.ListProtectedBranchesOptions{ListOptions: o, Search: gitlab.Ptr(crowd)}, options...))
+	},
+	"trigger tokens": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
+		return triggersIn(c.PipelineTriggers.ListPipelineTriggers(crowd+"/whole", &gitlab.ListPipelineTriggersOptions{ListOptions: o}, options...))
 	},
 }
 

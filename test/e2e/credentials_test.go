@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -34,7 +35,9 @@ func as(username, secret string) terminal.Terminal {
 // expectNoCredential expects that a text has no credential in it, be it as it is or as HTTP and Secrets write it.
 func expectNoCredential(where, text string) {
 	GinkgoHelper()
-	Expect(strings.Contains(text, accesstoken.Prefix)).To(BeFalse(), "%s holds a generated token", where)
+	for _, prefix := range []string{accesstoken.Prefix, triggertoken.Prefix} {
+		Expect(strings.Contains(text, prefix)).To(BeFalse(), "%s holds a generated token", where)
+	}
 	for value := range credentials {
 		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value))} {
 			Expect(strings.Contains(text, form)).To(BeFalse(), "%s holds a credential", where)

@@ -1,0 +1,90 @@
+package triggertokens
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/profile"
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
+)
+
+// Token is a pipeline trigger token.
+type Token struct {
+	ID          int64            `json:"id"`
+	Description string           `json:"description"`
+	CreatedAt   endpoint.Time    `json:"created_at"`
+	UpdatedAt   endpoint.Time    `json:"updated_at" doc:"When the token was made."`
+	LastUsed    endpoint.Time    `json:"last_used"`
+	Token       string           `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted."`
+	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
+}
+
+func (f *Family) showOne(ctx context.Context, t *v1alpha1.TriggerToken) (Token, error) {
+	shown, err := f.show(ctx, t)
+	return shown[t.UID], err
+}
+
+// show returns what the caller sees of tokens.
+func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
+	ids := make([]int64, len(tokens))
+	for i, t := range tokens {
+		ids[i] = t.Spec.ID
+	}
+	used, err := f.uses.LastUsed(ctx, activity.KindTriggerToken, ids...)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[types.UID]Token, len(tokens))
+	for _, t := range tokens {
+		owner, err := f.ownerOf(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		value, err := f.catalog.TriggerTokenValue(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if !is(ctx, owner) {
+			value = triggertoken.Short(value)
+		}
+		shown[t.UID] = Token{
+			ID: t.Spec.ID, Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.Spec.ID]),
+			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(t.CreationTimestamp.Time),
+			Token: value, Owner: f.summary(owner),
+		}
+	}
+	return shown, nil
+}
+
+// ownerOf returns the user whose token it is, nil where it is nobody's.
+func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alpha1.User, error) {
+	if t.Spec.OwnerRef == nil {
+		return nil, nil
+	}
+	u, err := f.catalog.User(ctx, *t.Spec.OwnerRef)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// is reports whether the caller is the user, who may be nobody.
+func is(ctx context.Context, u *v1alpha1.User) bool {
+	caller := auth.From(ctx).Caller.User
+	return u != nil && caller != nil && caller.UID == u.UID
+}
+
+func (f *Family) summary(u *v1alpha1.User) *profile.Summary {
+	if u == nil {
+		return nil
+	}
+	shown := profile.Of(u, f.webURL)
+	return &shown
+}

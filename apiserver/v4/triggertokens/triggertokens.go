@@ -1,0 +1,226 @@
+// Package triggertokens is the family of the pipeline trigger tokens of projects.
+package triggertokens
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
+)
+
+const (
+	// maxDescription is how long a description may be.
+	maxDescription = 1024
+	// discardTimeout is what there is for taking back half of a write when its client may be gone.
+	discardTimeout = 10 * time.Second
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create
+
+// Uses knows when something was last used; an activity.Store does.
+type Uses interface {
+	// LastUsed has no entry for what was never used.
+	LastUsed(ctx context.Context, kind string, ids ...int64) (map[int64]time.Time, error)
+}
+
+// Family serves trigger tokens.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	uses    Uses
+	webURL  string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(cat *catalog.Catalog, w *declare.Writer, uses Uses, webURL string) *Family {
+	return &Family{catalog: cat, writer: w, uses: uses, webURL: webURL}
+}
+
+// Table is "Pipeline trigger tokens" of the interface document, without the triggering itself.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/triggers", f.list).Needs(auth.ManageTriggers).
+			Doc("List the trigger tokens of a project."),
+		endpoint.Get("/projects/{id}/triggers/{trigger_id}", f.get).Needs(auth.ManageTriggers).
+			Doc("Get a trigger token."),
+		endpoint.Post("/projects/{id}/triggers", f.create).Needs(auth.ManageTriggers).
+			Doc("Create a trigger token, which the caller owns."),
+		endpoint.Put("/projects/{id}/triggers/{trigger_id}", f.update).Needs(auth.ManageTriggers).
+			Doc("Change a trigger token that the caller owns."),
+		endpoint.Delete("/projects/{id}/triggers/{trigger_id}", f.remove).Needs(auth.ManageTriggers).
+			Conditional().Doc("Remove a trigger token, whoever owns it."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Token], error) {
+	all, err := f.catalog.TriggerTokensOf(ctx, auth.From(ctx).Scope.Project)
+	if err != nil {
+		return endpoint.List[Token]{}, err
+	}
+	// What has no id yet is not known to the API.
+	all = slices.DeleteFunc(all, func(t *v1alpha1.TriggerToken) bool { return t.Spec.ID == 0 })
+	slices.SortFunc(all, func(a, b *v1alpha1.TriggerToken) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	shown, err := f.show(ctx, endpoint.Rows(r.Paging, all)...)
+	if err != nil {
+		return endpoint.List[Token]{}, err
+	}
+	return endpoint.Page(r.Paging, all, func(t *v1alpha1.TriggerToken) Token { return shown[t.UID] }), nil
+}
+
+type tokenRequest struct {
+	ID        string `param:"id" doc:"Id or full path of the project."`
+	TriggerID int64  `param:"trigger_id" doc:"Id of the trigger token."`
+}
+
+func (f *Family) get(ctx context.Context, r *tokenRequest) (Token, error) {
+	t, err := f.own(ctx, r.TriggerID)
+	if err != nil {
+		return Token{}, err
+	}
+	return f.showOne(ctx, t)
+}
+
+type createRequest struct {
+	ID          string `param:"id" doc:"Id or full path of the project."`
+	Description string `param:"description" required:"" doc:"What the token is for."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
+	s := auth.From(ctx)
+	p := s.Scope.Project
+	owner, err := s.Caller.Person()
+	if err != nil {
+		return Token{}, err
+	}
+	if err := check(r.Description); err != nil {
+		return Token{}, err
+	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Token{}, refusal.Of(err, "")
+	}
+	t := &v1alpha1.TriggerToken{
+		// A project may have many of the same description.
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Description, rand.Text())},
+		Spec: v1alpha1.TriggerTokenSpec{
+			ProjectRef: v1alpha1.Reference{Name: p.Name}, OwnerRef: &v1alpha1.Reference{ID: owner.Spec.ID}, Description: r.Description,
+		},
+	}
+	if err := f.writer.Create(ctx, t); err != nil {
+		return Token{}, refusal.Of(err, "")
+	}
+	if err := f.issue(ctx, t); err != nil {
+		return Token{}, errors.Join(err, f.discard(ctx, t))
+	}
+	return f.showOne(ctx, t)
+}
+
+// issue gives a token a value that this process accepts when it returns: whoever is first, this or the controller, makes the
+// Secret, and either comes to the same digest.
+func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	s := triggertoken.NewSecret(t, triggertoken.Generate())
+	if err := f.writer.Ensure(ctx, s); err != nil {
+		return err
+	}
+	value := string(s.Data[t.SecretRef().Key])
+	return f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
+}
+
+// discard removes a token whose value nobody will learn, be the client there or not. Its Secret goes with it.
+func (f *Family) discard(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := f.writer.Delete(ctx, t); !errors.Is(err, declare.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+type updateRequest struct {
+	ID          string                    `param:"id" doc:"Id or full path of the project."`
+	TriggerID   int64                     `param:"trigger_id" doc:"Id of the trigger token."`
+	Description endpoint.Optional[string] `param:"description" doc:"What the token is for."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Token, error) {
+	t, err := f.own(ctx, r.TriggerID)
+	if err != nil {
+		return Token{}, err
+	}
+	owner, err := f.ownerOf(ctx, t)
+	if err != nil {
+		return Token{}, err
+	}
+	if !is(ctx, owner) {
+		return Token{}, endpoint.Forbidden("")
+	}
+	if err := check(r.Description.Or("")); err != nil {
+		return Token{}, err
+	}
+	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, t); err != nil {
+		return Token{}, refusal.Of(err, "")
+	}
+	if r.Description.Set {
+		err = f.writer.Update(ctx, t, func() error {
+			t.Spec.Description = r.Description.Or("")
+			return nil
+		})
+		if err != nil {
+			return Token{}, refusal.Of(err, "")
+		}
+	}
+	return f.showOne(ctx, t)
+}
+
+func (f *Family) remove(ctx context.Context, r *tokenRequest) (endpoint.None, error) {
+	t, err := f.own(ctx, r.TriggerID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, t); err != nil {
+		return endpoint.None{}, refusal.Of(err, "")
+	}
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, t), "")
+}
+
+// own returns a copy of the project's trigger token that has an id.
+func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.TriggerToken, error) {
+	all, err := f.catalog.TriggerTokensOf(ctx, auth.From(ctx).Scope.Project)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if t.Spec.ID == id && id != 0 {
+			return t.DeepCopy(), nil
+		}
+	}
+	return nil, endpoint.NotFound("")
+}
+
+func check(description string) error {
+	if len([]rune(description)) > maxDescription {
+		return endpoint.Invalid(map[string][]string{"description": {"is too long (maximum is 1024 characters)"}})
+	}
+	return nil
+}

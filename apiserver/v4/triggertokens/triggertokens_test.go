@@ -1,0 +1,312 @@
+package triggertokens_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// value is that of the token of an id.
+func value(id int64) string { return fmt.Sprintf("glptt-%04d-is-the-value-of-a-token", id) }
+
+// declared returns a token of a project, accepted with its value; nobody's where the owner is empty.
+func declared(namespace, project string, id int64, owner string) []client.Object {
+	t := &v1alpha1.TriggerToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t-%d", id)},
+		Spec: v1alpha1.TriggerTokenSpec{
+			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, Description: fmt.Sprintf("token %d", id),
+		},
+		Status: v1alpha1.TriggerTokenStatus{ID: id, Digest: catalog.Digest(value(id))},
+	}
+	if owner != "" {
+		t.Spec.OwnerRef = &v1alpha1.Reference{Path: owner}
+	}
+	return []client.Object{t, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: t.SecretRef().Name, Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+		},
+		Data: map[string][]byte{"token": []byte(value(id))},
+	}}
+}
+
+// used stands for the activity database.
+type used struct {
+	at    map[int64]time.Time
+	asked *[]int64
+}
+
+func (u used) LastUsed(_ context.Context, kind string, ids ...int64) (map[int64]time.Time, error) {
+	if kind != activity.KindTriggerToken {
+		return nil, errors.New("another kind")
+	}
+	*u.asked = ids
+	return u.at, nil
+}
+
+var lastUsed = used{map[int64]time.Time{30: time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC)}, new([]int64)}
+
+// newForge returns a forge with a public project web and a private one, secret. Web has a token of Mary's, one of Mike's and one
+// of nobody's.
+func newForge(t *testing.T, more ...client.Object) *Forge {
+	t.Helper()
+	objects := []client.Object{
+		User("root", 1, Admin), User("mary", 2), User("mike", 3), User("dora", 4), User("otto", 5),
+		Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic),
+		Project("acme", "secret", 21, "acme", v1alpha1.VisibilityPrivate),
+		InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), InGroup("acme", "acme", "mike", v1alpha1.RoleMaintainer),
+		InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
+	}
+	objects = append(objects, declared("acme", "web", 30, "mary")...)
+	objects = append(objects, declared("acme", "web", 31, "mike")...)
+	objects = append(objects, declared("acme", "web", 32, "")...)
+	objects = append(objects, declared("acme", "secret", 33, "mary")...)
+	f := New(t, append(objects, more...)...)
+	return f.Serve(triggertokens.New(f.Catalog, f.Writer, lastUsed, WebURL).Table())
+}
+
+func TestWhoMaySeeAndChangeTriggerTokens(t *testing.T) {
+	tests := []struct {
+		request, body                             string
+		nobody, outsider, dev, mary, mike, admins int
+	}{
+		{"GET /projects/20/triggers", "", 401, 403, 403, 200, 200, 200},
+		{"GET /projects/acme%2Fsecret/triggers", "", 401, 404, 403, 200, 200, 200},
+		{"GET /projects/20/triggers/30", "", 401, 403, 403, 200, 200, 200},
+		{"POST /projects/20/triggers", `{"description":"new"}`, 401, 403, 403, 201, 201, 201},
+		{"PUT /projects/20/triggers/30", `{"description":"new"}`, 401, 403, 403, 200, 403, 403},
+		{"PUT /projects/20/triggers/32", `{"description":"new"}`, 401, 403, 403, 403, 403, 403},
+		{"PUT /projects/21/triggers/33", `{}`, 401, 404, 403, 200, 403, 403},
+		{"DELETE /projects/20/triggers/30", "", 401, 403, 403, 204, 204, 204},
+		{"DELETE /projects/20/triggers/32", "", 401, 403, 403, 204, 204, 204},
+		{"DELETE /projects/21/triggers/33", "", 401, 404, 403, 204, 204, 204},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.mary, "mike": tt.mike, "root": tt.admins} {
+			t.Run(tt.request+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// row is what the tests look at in an answer.
+type row struct {
+	ID          int64
+	Description string
+	Token       string
+	Owner       *struct{ Username string }
+}
+
+func TestTheValueIsForItsOwner(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "GET /projects/20/triggers/30", "").Body).To(MatchJSON(`{"id":30,"description":"token 30",
+		"created_at":"2026-01-01T00:00:12.000Z","updated_at":"2026-01-01T00:00:12.000Z","last_used":"2026-06-15T11:00:00.000Z",
+		"token":"` + value(30) + `","owner":{"id":2,"username":"mary","name":"mary","state":"active","avatar_url":null,"web_url":"https://forge.example/mary"}}`))
+	for who, want := range map[string][]string{
+		"mary": {value(30), "0031", "0032"}, "mike": {"0030", value(31), "0032"}, "root": {"0030", "0031", "0032"},
+	} {
+		answer := f.As(who, "GET /projects/20/triggers", "")
+		g.Expect(answer.Body).To(ContainSubstring(`"owner":null`))
+		var shown []string
+		for _, r := range Decode[[]row](t, answer) {
+			shown = append(shown, r.Token)
+			g.Expect(Decode[row](t, f.As(who, fmt.Sprintf("GET /projects/20/triggers/%d", r.ID), "")).Token).To(Equal(r.Token))
+		}
+		g.Expect(shown).To(Equal(want), who)
+	}
+}
+
+func TestWhatIsNotAcceptedIsNotShown(t *testing.T) {
+	g := NewWithT(t)
+	refused := declared("acme", "web", 40, "mary")
+	refused[0].(*v1alpha1.TriggerToken).Status.Digest = ""
+	other := declared("acme", "web", 41, "mary")
+	other[1].(*corev1.Secret).Data["token"] = []byte("the password of a database")
+	missing := declared("acme", "web", 42, "mary")[0]
+	gone := declared("acme", "web", 43, "nobody")
+	f := newForge(t, append(append(append(refused, other...), missing), gone...)...)
+	for _, id := range []int{40, 41, 42} {
+		for _, who := range []string{"mary", "mike"} {
+			g.Expect(Decode[row](t, f.As(who, fmt.Sprintf("GET /projects/20/triggers/%d", id), ""))).To(HaveField("Token", ""), "%d", id)
+		}
+	}
+	g.Expect(Decode[row](t, f.As("mary", "GET /projects/20/triggers/43", ""))).To(And(HaveField("Token", "0043"), HaveField("Owner", BeNil())))
+}
+
+func TestTriggerTokensArePaged(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	got := f.As("mary", "GET /projects/20/triggers?per_page=2&page=2", "")
+	g.Expect(got.Header.Get("X-Total")).To(Equal("3"))
+	g.Expect(Decode[[]row](t, got)).To(ConsistOf(HaveField("ID", int64(32))))
+	g.Expect(*lastUsed.asked).To(Equal([]int64{32}), "no more is looked up than is shown")
+}
+
+func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := Decode[row](t, f.As("mike", "POST /projects/20/triggers", `{"description":"Nightly"}`))
+	g.Expect(made.Token).To(MatchRegexp("^glptt-[0-9a-f]{40}$"))
+	g.Expect(made).To(And(HaveField("Description", "Nightly"), HaveField("Owner.Username", "mike"), HaveField("ID", BeNumerically(">=", 100))))
+
+	object := stored(t, f, made.ID)
+	g.Expect(object.Namespace).To(Equal("acme"))
+	g.Expect(object.Spec).To(Equal(v1alpha1.TriggerTokenSpec{
+		ID: made.ID, ProjectRef: v1alpha1.Reference{Name: "web"}, OwnerRef: &v1alpha1.Reference{ID: 3}, Description: "Nightly",
+	}))
+	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token[10:]))
+	web, err := f.Catalog.ProjectByID(t.Context(), 20)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, made.Token)).To(HaveField("Name", object.Name))
+	secret := secretOf(t, f, object)
+	g.Expect(metav1.IsControlledBy(secret, object)).To(BeTrue(), "the Secret goes with the token")
+	g.Expect(secret.Labels).To(HaveKey(v1alpha1.LabelSecret))
+
+	again := Decode[row](t, f.As("mike", "POST /projects/20/triggers", `{"description":"Nightly"}`))
+	g.Expect(again.ID).NotTo(Equal(made.ID))
+	g.Expect(again.Token).NotTo(Equal(made.Token))
+
+	at := fmt.Sprintf("/projects/20/triggers/%d", made.ID)
+	g.Expect(Decode[row](t, f.As("mike", "PUT "+at, `{"description":"Weekly"}`))).To(And(
+		HaveField("Description", "Weekly"), HaveField("Token", made.Token)))
+	g.Expect(Decode[row](t, f.As("mike", "PUT "+at, ``)).Description).To(Equal("Weekly"))
+	g.Expect(Decode[row](t, f.As("mike", "PUT "+at, `{"description":null}`)).Description).To(BeEmpty())
+	g.Expect(f.As("mary", "DELETE "+at, "").String()).To(Equal("204"))
+	g.Expect(f.As("mike", "GET "+at, "").Code).To(Equal(404))
+}
+
+func TestTheValueIsTheControllersWhereThatWasFaster(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	// The controller, having seen the token, has made the Secret just now.
+	f.Before = func(verb string, o client.Object) error {
+		if s, ok := o.(*corev1.Secret); ok && verb == "create" && string(s.Data["token"]) != value(1) {
+			faster := s.DeepCopy()
+			faster.Data["token"] = []byte(value(1))
+			return f.Client.Create(t.Context(), faster)
+		}
+		return nil
+	}
+	made := Decode[row](t, f.As("mary", "POST /projects/20/triggers", `{"description":"x"}`))
+	g.Expect(made.Token).To(Equal(value(1)))
+	g.Expect(stored(t, f, made.ID).Status.Digest).To(Equal(catalog.Digest(value(1))))
+}
+
+func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
+	for _, fails := range []string{"create TriggerToken", "create Secret", "patch status TriggerToken"} {
+		t.Run(fails, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t)
+			f.Before = func(verb string, o client.Object) error {
+				if fails == verb+" "+reflect.TypeOf(o).Elem().Name() {
+					return errors.New("it cannot be done")
+				}
+				return nil
+			}
+			g.Expect(f.As("mary", "POST /projects/20/triggers", `{"description":"x"}`).Code).To(Equal(http.StatusInternalServerError))
+			var all v1alpha1.TriggerTokenList
+			g.Expect(f.Client.List(t.Context(), &all)).To(Succeed())
+			g.Expect(all.Items).To(HaveLen(4))
+		})
+	}
+}
+
+func TestWhatIsWrongWithATriggerTokenIsSaid(t *testing.T) {
+	long := strings.Repeat("ä", 1025)
+	tests := []struct{ request, body, want string }{
+		{"POST /projects/20/triggers", ``, `400 {"error":"description is missing"}`},
+		{"POST /projects/20/triggers", `{"description":{}}`, `400 {"error":"description is invalid"}`},
+		{"POST /projects/20/triggers", `{"description":"` + long + `"}`, `400 {"message":{"description":["is too long (maximum is 1024 characters)"]}}`},
+		{"PUT /projects/20/triggers/30", `{"description":"` + long + `"}`, `400 {"message":{"description":["is too long (maximum is 1024 characters)"]}}`},
+		{"PUT /projects/20/triggers/31", `{"description":"x"}`, `403 {"message":"403 Forbidden"}`},
+		{"GET /projects/20/triggers/x", ``, `400 {"error":"trigger_id is invalid"}`},
+		{"GET /projects/20/triggers/99", ``, `404 {"message":"404 Not found"}`},
+		{"GET /projects/20/triggers/0", ``, `404 {"message":"404 Not found"}`},
+		{"GET /projects/20/triggers/33", ``, `404 {"message":"404 Not found"}`},
+		{"PUT /projects/20/triggers/33", `{"description":"x"}`, `404 {"message":"404 Not found"}`},
+		{"DELETE /projects/20/triggers/33", ``, `404 {"message":"404 Not found"}`},
+		{"GET /projects/99/triggers", ``, `404 {"message":"404 Project Not Found"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.request+" "+tt.body, func(t *testing.T) {
+			if got := newForge(t).As("mary", tt.request, tt.body).String(); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestATriggerTokenThatWasChangedLaterIsNotRemoved(t *testing.T) {
+	f := newForge(t)
+	f.Header = http.Header{"If-Unmodified-Since": {time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)}}
+	if got := f.As("mary", "DELETE /projects/20/triggers/30", "").String(); got != `412 {"message":"412 Precondition Failed"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+	p := Project("acme", "fixed", 22, "acme", v1alpha1.VisibilityPublic)
+	p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	f := newForge(t, append(declared("acme", "fixed", 40, "mary"), p)...)
+	for request, body := range map[string]string{
+		"POST /projects/22/triggers":      `{"description":"x"}`,
+		"PUT /projects/22/triggers/40":    `{"description":"x"}`,
+		"DELETE /projects/22/triggers/40": ``,
+	} {
+		if got := f.As("mary", request, body); got.Code != 403 || !strings.Contains(got.Body, "refuses changes over REST") {
+			t.Errorf("%s: got %s", request, got)
+		}
+	}
+}
+
+func TestATokenThatHasNoIDYetIsNotShown(t *testing.T) {
+	f := newForge(t, declared("acme", "web", 0, "mary")...)
+	if got := f.As("mary", "GET /projects/20/triggers", ""); got.Code != 200 || strings.Contains(got.Body, `"token 0"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// stored returns the object of an id.
+func stored(t *testing.T, f *Forge, id int64) *v1alpha1.TriggerToken {
+	t.Helper()
+	var all v1alpha1.TriggerTokenList
+	if err := f.Client.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if all.Items[i].Spec.ID == id {
+			return &all.Items[i]
+		}
+	}
+	t.Fatalf("there is no token %d", id)
+	return nil
+}
+
+func secretOf(t *testing.T, f *Forge, of *v1alpha1.TriggerToken) *corev1.Secret {
+	t.Helper()
+	var s corev1.Secret
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: of.Namespace, Name: of.SecretRef().Name}, &s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
+	"github.com/forgeplane/forgeplane/test/rest"
+)
+
+// trigger is a trigger token as REST shows it.
+type trigger struct {
+	ID          int64
+	Description string
+	Token       string
+	Owner       *struct{ Username string }
+}
+
+var _ = Describe("A trigger token", Ordered, func() {
+	const triggers = "/projects/tower%2Fapp/triggers"
+	const nightly = "triggertoken/nightly"
+	var tower team
+	var max, identity rest.Client
+
+	const manifest = `
+apiVersion: forgeplane.dev/v1alpha1
+kind: TriggerToken
+metadata: {name: nightly, namespace: TEAM}
+spec: {projectRef: {name: app}, ownerRef: {path: TEAM-max}, description: Every night}
+`
+
+	BeforeAll(func() {
+		tower = newTeam("tower")
+		tower.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: TEAM-rest}
+spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
+`)
+		admin.WaitReady("accesstoken/tower-rest")
+		max = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("tower-rest"))
+		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
+		Expect(err).NotTo(HaveOccurred())
+		identity = rest.ThroughKubernetes(config)
+		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
+	})
+
+	// value is what a Secret of the team holds, which nobody else is to learn.
+	value := func(secret, key string) string {
+		GinkgoHelper()
+		v := tower.kubectl("get", "secret", secret, "--output=go-template={{index .data "+fmt.Sprintf("%q", key)+" | base64decode}}")
+		Expect(v).NotTo(BeEmpty())
+		credentials[v] = true
+		return v
+	}
+	shown := func(c rest.Client, id string) trigger {
+		GinkgoHelper()
+		return rest.Must[trigger](c, http.StatusOK, "GET "+triggers+"/"+id, "")
+	}
+	field := func(jsonpath, object string) string {
+		GinkgoHelper()
+		return tower.kubectl("get", object, "--output=jsonpath={"+jsonpath+"}")
+	}
+	// expectAnother waits until the token has another value, and its owner is shown that one.
+	expectAnother := func(object, than string) string {
+		GinkgoHelper()
+		id := field(".spec.id", object)
+		var now string
+		begun := time.Now()
+		Eventually(func() string { now = shown(max, id).Token; return now }).WithTimeout(soon).WithPolling(polling).
+			ShouldNot(BeElementOf("", than))
+		report("another value after", time.Since(begun))
+		credentials[now] = true
+		tower.waitReady(object)
+		Expect(field(".status.digest", object)).To(Equal(catalog.Digest(now)))
+		return now
+	}
+
+	It("that is declared is seen over REST, and is its owner's", func() {
+		tower.apply(manifest)
+		tower.waitReady(nightly)
+		id := field(".spec.id", nightly)
+		v := value("nightly-trigger-token", "token")
+		Expect(v).To(HavePrefix(triggertoken.Prefix))
+		is := And(HaveField("Description", "Every night"), HaveField("Owner.Username", "tower-max"))
+		Expect(shown(max, id)).To(And(is, HaveField("Token", v)))
+		Expect(shown(identity, id)).To(And(is, HaveField("Token", strings.TrimPrefix(v, triggertoken.Prefix)[:4])))
+		Expect(rest.Must[[]trigger](max, http.StatusOK, "GET "+triggers, "")).To(HaveExactElements(HaveField("Token", v)))
+	})
+
+	It("is not written again when the same YAML is applied again", func() {
+		versions := func() string {
+			GinkgoHelper()
+			return tower.kubectl("get", "triggertokens,secrets", "--output=jsonpath={.items[*].metadata.resourceVersion}")
+		}
+		for _, options := range [][]string{nil, {"--server-side", "--force-conflicts"}} {
+			text := strings.ReplaceAll(manifest, "TEAM", "tower")
+			apply := append([]string{"apply", "--filename=-"}, options...)
+			admin.DoWith(text, "kubectl", apply...)
+			before := versions()
+			Expect(admin.DoWith(text, "kubectl", apply...)).To(MatchRegexp(" (unchanged|serverside-applied)$"))
+			Consistently(versions).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
+		}
+	})
+
+	It("is changed from either side, and the other one sees it", func() {
+		id := field(".spec.id", nightly)
+		Expect(rest.Must[trigger](max, http.StatusOK, "PUT "+triggers+"/"+id, `{"description":"Every week"}`).Description).To(Equal("Every week"))
+		Expect(field(".spec.description", nightly)).To(Equal("Every week"))
+		Expect(identity.Status("PUT " + triggers + "/" + id)).To(Equal(http.StatusForbidden))
+		tower.patch(nightly, `{"spec":{"description":"Every month"}}`)
+		for _, client := range []rest.Client{max, identity} {
+			Eventually(func() string { return shown(client, id).Description }).WithTimeout(limit).WithPolling(polling).Should(Equal("Every month"))
+		}
+	})
+
+	It("gets another value when its Secret is deleted, and for each text of an annotation", func() {
+		first := value("nightly-trigger-token", "token")
+		tower.kubectl("delete", "secret", "nightly-trigger-token")
+		second := expectAnother(nightly, first)
+		rotate := func(text string) {
+			GinkgoHelper()
+			tower.kubectl("annotate", "--overwrite", nightly, "forgeplane.dev/rotate="+text)
+			tower.kubectl("wait", "--for=jsonpath={.status.rotated}="+text, "--timeout=30s", nightly)
+		}
+		rotate("june")
+		third := expectAnother(nightly, second)
+		rotate("july")
+		fourth := expectAnother(nightly, third)
+		Expect(value("nightly-trigger-token", "token")).To(Equal(fourth))
+		rotated := field(".status.digest", nightly)
+		tower.kubectl("annotate", "--overwrite", nightly, "note=nothing-of-this-kind")
+		Consistently(field).WithArguments(".status.digest", nightly).WithTimeout(300 * time.Millisecond).WithPolling(50 * time.Millisecond).Should(Equal(rotated))
+	})
+
+	It("adopts a Secret that is there, follows it, and leaves it behind", func() {
+		const chosen = "a-value-that-the-team-has-chosen"
+		credentials[chosen], credentials[chosen+"-2"] = true, true
+		tower.kubectl("create", "secret", "generic", "vault", "--from-literal=ci="+chosen)
+		tower.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: TriggerToken
+metadata: {name: adopting, namespace: TEAM}
+spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: vault, key: ci}}
+`)
+		tower.waitReady("triggertoken/adopting")
+		id := field(".spec.id", "triggertoken/adopting")
+		Expect(shown(max, id).Token).To(Equal(chosen))
+		Expect(shown(identity, id).Token).To(Equal(chosen[:4]))
+		Expect(field(".metadata.ownerReferences", "secret/vault")).To(BeEmpty())
+		Expect(field(`.metadata.labels.forgeplane\.dev/secret`, "secret/vault")).To(Equal("trigger-token"))
+
+		tower.patch("secret/vault", `{"stringData":{"ci":"short"}}`)
+		tower.kubectl("wait", "--for=condition=Stalled", "--timeout=30s", "triggertoken/adopting")
+		Expect(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting")).To(ContainSubstring("shorter than 20 characters"))
+		Expect(shown(max, id).Token).To(BeEmpty())
+		tower.patch("secret/vault", `{"stringData":{"ci":"`+chosen+`-2"}}`)
+		Expect(expectAnother("triggertoken/adopting", chosen)).To(Equal(chosen + "-2"))
+
+		tower.kubectl("annotate", "triggertoken/adopting", "forgeplane.dev/rotate=june")
+		tower.kubectl("wait", "--for=condition=Stalled", "--timeout=30s", "triggertoken/adopting")
+		Expect(shown(max, id).Token).To(Equal(chosen + "-2"))
+		Expect(max.Status("DELETE " + triggers + "/" + id)).To(Equal(http.StatusNoContent))
+		Expect(tower.kubectl("get", "triggertoken", "--output=name")).NotTo(ContainSubstring("adopting"))
+		Expect(value("vault", "ci")).To(Equal(chosen + "-2"))
+	})
+
+	It("that is made over REST has its value at once, in a Secret, and is removed with kubectl", func() {
+		begun := time.Now()
+		made := rest.Must[trigger](max, http.StatusCreated, "POST "+triggers, `{"description":"Made"}`)
+		report("trigger token made after", time.Since(begun))
+		credentials[made.Token] = true
+		Expect(made.Token).To(HavePrefix(triggertoken.Prefix))
+		id := fmt.Sprint(made.ID)
+		Expect(shown(max, id)).To(Equal(made))
+		name := tower.kubectl("get", "triggertokens", "--field-selector=spec.id="+id, "--output=jsonpath={.items[*].metadata.name}")
+		Expect(value(name+"-trigger-token", "token")).To(Equal(made.Token))
+		tower.waitReady("triggertoken/" + name)
+		Expect(value(name+"-trigger-token", "token")).To(Equal(made.Token))
+		tower.kubectl("delete", "triggertoken", name)
+		tower.kubectl("wait", "--for=delete", "--timeout=30s", "secret/"+name+"-trigger-token")
+		Expect(max.Status("GET " + triggers + "/" + id)).To(Equal(http.StatusNotFound))
+	})
+
+	It("is not told in an object, an event or a log", func() {
+		Expect(len(credentials)).To(BeNumerically(">=", 8), "those of the specs above")
+		expectCleanLogs()
+		expectNoCredential("an object", tower.kubectl("get", "triggertokens,events,projects", "--output=yaml", "--show-managed-fields"))
+	})
+
+	It("goes with its project, and its Secret with it", func() {
+		rest.Must[trigger](max, http.StatusCreated, "POST "+triggers, `{"description":"Last"}`)
+		Expect(tower.kubectl("get", "triggertokens", "--output=name")).NotTo(BeEmpty())
+		tower.kubectl("delete", "project", "app", "--timeout=60s")
+		Eventually(tower.kubectl).WithArguments("get", "triggertokens", "--output=name").WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Eventually(tower.kubectl).WithArguments("get", "secrets", "--output=name").WithTimeout(soon).WithPolling(polling).
+			Should(Equal("secret/vault"), "which was the team's own")
+	})
+})
