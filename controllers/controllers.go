@@ -12,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/controllers/accesstoken"
+	"github.com/forgeplane/forgeplane/controllers/badge"
 	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
+	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
 	"github.com/forgeplane/forgeplane/controllers/membership"
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
@@ -64,6 +66,8 @@ func (p Parts) All() []Controller {
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
 		of("TriggerToken", c, triggertoken.New(c, p.Secrets, e, cat, p.IDs)),
+		of("Badge", c, badge.New(c, e, cat, p.IDs)),
+		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
 	}
 }
 

@@ -13,8 +13,10 @@ var GroupVersion = schema.GroupVersion{Group: "forgeplane.dev", Version: "v1alph
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&AccessToken{}, &AccessTokenList{},
+		&Badge{}, &BadgeList{},
 		&DeployKey{}, &DeployKeyList{},
 		&Group{}, &GroupList{},
+		&JobTokenScope{}, &JobTokenScopeList{},
 		&Membership{}, &MembershipList{},
 		&Project{}, &ProjectList{},
 		&ProtectedBranch{}, &ProtectedBranchList{},

@@ -34,7 +34,8 @@ const (
 	IndexGroup = "group"
 	// IndexProject holds the key of the project that an object belongs to.
 	IndexProject = "project"
-	// IndexGrantee holds the keys of the groups and deploy keys that a ProtectedBranch grants something to.
+	// IndexGrantee holds the keys of the groups and deploy keys that a ProtectedBranch grants something to, and of the projects
+	// that a JobTokenScope lets in.
 	IndexGrantee = "grantee"
 	// IndexBranch holds the key of the target of protections and the branch, joined.
 	IndexBranch = "branch"
@@ -136,9 +137,11 @@ func indexes() []index {
 	all = append(all, membershipIndexes()...)
 	all = append(all, protectedBranchIndexes()...)
 	all = append(all, triggerTokenIndexes()...)
+	all = append(all, badgeIndexes()...)
+	all = append(all, jobTokenScopeIndexes()...)
 	for _, o := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{},
+		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{},
 	} {
 		all = append(all, index{o, IndexID, specID})
 	}
@@ -185,6 +188,28 @@ func protectedBranchIndexes() []index {
 			for _, l := range levels(spec(o)) {
 				keys = append(keys, optional(o, l.GroupRef)...)
 				keys = append(keys, optional(o, l.DeployKeyRef)...)
+			}
+			return keys
+		}},
+	}
+}
+
+func badgeIndexes() []index {
+	spec := func(o client.Object) v1alpha1.BadgeSpec { return o.(*v1alpha1.Badge).Spec }
+	return []index{
+		{&v1alpha1.Badge{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
+		{&v1alpha1.Badge{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
+	}
+}
+
+func jobTokenScopeIndexes() []index {
+	return []index{
+		{&v1alpha1.JobTokenScope{}, IndexProject, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.JobTokenScope).Spec.ProjectRef)
+		}},
+		{&v1alpha1.JobTokenScope{}, IndexGrantee, func(o client.Object) (keys []string) {
+			for _, e := range o.(*v1alpha1.JobTokenScope).Spec.Allowlist {
+				keys = append(keys, Key(o.GetNamespace(), e.ProjectRef))
 			}
 			return keys
 		}},

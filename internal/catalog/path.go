@@ -323,8 +323,18 @@ func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.G
 
 // Project returns the project that a reference in an object of this namespace names, if it is of the same namespace.
 func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Project, error) {
-	var p *v1alpha1.Project
-	var err error
+	p, err := c.anyProject(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	if p.Namespace != namespace {
+		return nil, fmt.Errorf("project %s: %w", Show(ref), ErrNotFound)
+	}
+	return p, nil
+}
+
+// anyProject returns the project that a reference names, of whatever namespace.
+func (c *Catalog) anyProject(ctx context.Context, namespace string, ref v1alpha1.Reference) (p *v1alpha1.Project, err error) {
 	switch {
 	case ref.Name != "":
 		p = &v1alpha1.Project{}
@@ -333,9 +343,6 @@ func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Re
 		p, err = c.ProjectByPath(ctx, ref.Path)
 	default:
 		p, err = c.ProjectByID(ctx, ref.ID)
-	}
-	if err == nil && p.Namespace != namespace {
-		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w", Show(ref), err)

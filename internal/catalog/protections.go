@@ -16,9 +16,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Scope is what a protection is declared for: a project, or a group and all that is below it.
+// Scope is what a setting is declared for: a project, or a group and all that is below it.
 type Scope struct {
-	// Project is nil for the protection of a group.
+	// Project is nil for the setting of a group.
 	Project *v1alpha1.Project
 	// Groups are the group itself, or those that the project is in, the nearest first.
 	Groups []*v1alpha1.Group
@@ -58,15 +58,20 @@ func (s Scope) owns(k *v1alpha1.DeployKey) bool {
 
 // ScopeOf returns what a protection is declared for.
 func (c *Catalog) ScopeOf(ctx context.Context, b *v1alpha1.ProtectedBranch) (Scope, error) {
-	if b.Spec.GroupRef != nil {
-		g, err := c.Group(ctx, b.Namespace, *b.Spec.GroupRef)
+	return c.TargetScope(ctx, b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef)
+}
+
+// TargetScope returns the scope of a setting in a namespace, whichever of the references is given.
+func (c *Catalog) TargetScope(ctx context.Context, namespace string, project, group *v1alpha1.Reference) (Scope, error) {
+	if group != nil {
+		g, err := c.Group(ctx, namespace, *group)
 		if err != nil {
 			return Scope{}, err
 		}
 		chain, err := c.Ancestors(ctx, g)
 		return Scope{Groups: chain}, err
 	}
-	p, err := c.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
+	p, err := c.Project(ctx, namespace, *project)
 	if err != nil {
 		return Scope{}, err
 	}

@@ -35,6 +35,7 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 	// What a rule of each kind asks for besides.
 	specs := map[string]map[string]any{
 		"AccessToken":     {"userRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},
+		"Badge":           {"projectRef": map[string]any{"name": "a"}, "linkURL": "https://a", "imageURL": "https://a"},
 		"DeployKey":       {"projectRef": map[string]any{"name": "a"}, "publicKey": "ssh-ed25519 AAAA"},
 		"Group":           {"path": "a"},
 		"Project":         {"path": "a", "groupRef": map[string]any{"name": "a"}},

@@ -75,7 +75,7 @@ func projects() []v1alpha1.Project {
 func expectUniqueIDs() {
 	GinkgoHelper()
 	holders := map[string]string{}
-	for _, object := range admin.List("project,group,user,accesstoken,protectedbranch,deploykey", "--all-namespaces") {
+	for _, object := range admin.List("project,group,user,accesstoken,protectedbranch,deploykey,badge", "--all-namespaces") {
 		spec, _ := object.Object["spec"].(map[string]any)
 		Expect(spec["id"]).To(BeNumerically(">", 0), object.GetName())
 		id := fmt.Sprint(object.GetKind(), " ", spec["id"])

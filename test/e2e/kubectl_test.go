@@ -47,6 +47,16 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: TriggerToken
 metadata: {name: robot, namespace: TEAM}
 spec: {projectRef: {name: app}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Badge
+metadata: {name: build, namespace: TEAM}
+spec: {projectRef: {name: app}, linkURL: "https://ci.example.com", imageURL: "https://ci.example.com/build.svg"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: JobTokenScope
+metadata: {name: app, namespace: TEAM}
+spec: {projectRef: {name: app}}
 `)
 	})
 

@@ -34,7 +34,8 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		}
 		for _, list := range []client.ObjectList{
 			&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{},
-			&v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{}, &corev1.SecretList{},
+			&v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{},
+			&corev1.SecretList{},
 		} {
 			Expect(w.editor.List(ctx, list, client.InNamespace(w.team))).To(forbidden)
 			Expect(w.editor.List(ctx, list)).To(forbidden)
@@ -68,10 +69,11 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 	It("write no status and no finalizers by subresource, not even of her own", func(ctx SpecContext) {
 		key := forge.DeployKey("k").Of(w.mine).Build()
 		b, m := forge.ProtectedBranch("x").Of(w.mine).Build(), forge.Membership(w.mallory).In(w.mine).Build()
+		badge, scope := forge.Badge("b").Of(w.mine).Build(), forge.JobTokenScope("s").Of(w.mine).Build()
 		t := forge.TriggerToken("t").Of(w.mine).Build()
-		w.declare(key, b, m, t)
-		w.ExpectReady(key, b, m, t)
-		for _, o := range []client.Object{w.own, w.mine, key, b, m, t} {
+		w.declare(key, b, m, t, badge, scope)
+		w.ExpectReady(key, b, m, t, badge, scope)
+		for _, o := range []client.Object{w.own, w.mine, key, b, m, t, badge, scope} {
 			o = o.DeepCopyObject().(client.Object)
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":7}}`))
 			Expect(w.editor.Status().Patch(ctx, o, patch)).To(forbidden)
@@ -109,7 +111,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 })
 
 // tried are the namespaced kinds for which there are sentences. A new one is to get some.
-var tried = []string{"DeployKey", "Group", "Membership", "Project", "ProtectedBranch", "TriggerToken"}
+var tried = []string{"Badge", "DeployKey", "Group", "JobTokenScope", "Membership", "Project", "ProtectedBranch", "TriggerToken"}
 
 var _ = It("is tried with every namespaced kind", func() {
 	f := forge.New(cluster, forge.Options{})

@@ -150,6 +150,7 @@ func mapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret")
 	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "AccessToken", "RepositoryStorage", "User")
-	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "DeployKey", "Group", "Membership", "Project", "ProtectedBranch", "TriggerToken")
+	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "Badge", "DeployKey", "Group", "JobTokenScope", "Membership", "Project",
+		"ProtectedBranch", "TriggerToken")
 	return m
 }

@@ -1,0 +1,114 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// BadgeSpec declares an image with a link, which is shown for a project or for every project below a group.
+// +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || self.projectRef == oldSelf.projectRef)",message="projectRef cannot change",fieldPath=".projectRef"
+// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || self.groupRef == oldSelf.groupRef)",message="groupRef cannot change",fieldPath=".groupRef"
+type BadgeSpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// projectRef names a project in the same namespace.
+	// +optional
+	ProjectRef *Reference `json:"projectRef,omitempty"`
+
+	// groupRef names a group in the same namespace: every project below it shows the badge.
+	// +optional
+	GroupRef *Reference `json:"groupRef,omitempty"`
+
+	// name is what people call the badge; several may have the same.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// linkURL is where the badge leads: http or https, with placeholders such as %{project_path}.
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="linkURL is to begin with http:// or https:// and a host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="linkURL is not to hold spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="linkURL is not to hold credentials: everybody who sees the project sees it"
+	// +required
+	LinkURL string `json:"linkURL"`
+
+	// imageURL is where the image is: http or https, with placeholders such as %{default_branch}.
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="imageURL is to begin with http:// or https:// and a host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="imageURL is not to hold spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="imageURL is not to hold credentials: everybody who sees the project sees it"
+	// +required
+	ImageURL string `json:"imageURL"`
+}
+
+// BadgeStatus is what Forgeplane observed of a badge.
+type BadgeStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// targetPath is the full path of the project or group.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// renderedLinkURL is linkURL with its placeholders filled in; what has no value is left as it is.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	RenderedLinkURL string `json:"renderedLinkURL,omitempty"`
+
+	// renderedImageURL is imageURL with its placeholders filled in; what has no value is left as it is.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	RenderedImageURL string `json:"renderedImageURL,omitempty"`
+}
+
+// Badge is an image with a link that a project shows.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=bdg,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
+// +kubebuilder:printcolumn:name="Badge",type=string,JSONPath=.spec.name
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=.status.renderedImageURL
+// +kubebuilder:printcolumn:name="Link",type=string,priority=1,JSONPath=.status.renderedLinkURL
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+type Badge struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec BadgeSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status BadgeStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (b *Badge) GetCommonStatus() *CommonStatus { return &b.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (b *Badge) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
+
+// BadgeList is a list of badges.
+// +kubebuilder:object:root=true
+type BadgeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Badge `json:"items"`
+}

@@ -1,0 +1,137 @@
+package badge_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("A badge", func() {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.Badge(name).Of(website).Build() })
+
+	It("becomes ready, as often as it is declared", func() {
+		one, two := forge.Badge("one").Of(website).Build(), forge.Badge("two").Of(website).Build()
+		one.Spec.Name, two.Spec.Name = "Build", "Build"
+		f.Create(one, two)
+		f.ExpectReady(one, two)
+		Expect(one.Status.TargetPath).To(Equal("acme/website"))
+		Expect(one.Status.RenderedLinkURL).To(Equal(one.Spec.LinkURL))
+		Expect(one.Status.RenderedImageURL).To(Equal(one.Spec.ImageURL))
+	})
+
+	It("shows its URLs with the values of the project", func() {
+		f.Change(website, func() { website.Spec.ID, website.Spec.Name = 7, `The "Website"` })
+		b := forge.Badge("b").Of(website).
+			Link("https://ci.example.com/%{project_path}/%{default_branch}?of=%{project_id}&at=%{commit_sha}").
+			Image("https://%{project_name}.example.com/%{project_title}.svg?%{unknown}").Build()
+		f.Create(b)
+		f.ExpectReady(b)
+		Expect(b.Status.RenderedLinkURL).To(Equal("https://ci.example.com/acme/website/main?of=7&at=%{commit_sha}"))
+		Expect(b.Status.RenderedImageURL).To(Equal("https://website.example.com/The%20%22Website%22.svg?%{unknown}"))
+	})
+
+	It("of a group shows what is known of the group", func() {
+		b := forge.Badge("b").Of(acme).Link("https://ci.example.com/%{group_name}/%{project_path}").Build()
+		f.Create(b)
+		f.ExpectReady(b)
+		Expect(b.Status.TargetPath).To(Equal("acme"))
+		Expect(b.Status.RenderedLinkURL).To(Equal("https://ci.example.com/acme/%{project_path}"))
+	})
+
+	DescribeTable("is refused by the schema",
+		func(change func(b *v1alpha1.Badge), words string) {
+			b := forge.Badge("b").Of(website).Build()
+			change(b)
+			f.ExpectRefused(b, words)
+		},
+		Entry("without a project or group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef = nil }, "exactly one of the fields in [projectRef groupRef]"),
+		Entry("with both", func(b *v1alpha1.Badge) { b.Spec.GroupRef = byName("acme") }, "exactly one of the fields in [projectRef groupRef]"),
+		Entry("with another scheme", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "javascript:alert(1)" }, "linkURL is to begin with http:// or https:// and a host"),
+		Entry("with another scheme of the image", func(b *v1alpha1.Badge) { b.Spec.ImageURL = "data:image/png,x" }, "imageURL is to begin with http:// or https:// and a host"),
+		Entry("with a placeholder for the scheme", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "%{project_name}://example.com" }, "linkURL is to begin with"),
+		Entry("without a host", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "https:///example.com" }, "linkURL is to begin with"),
+		Entry("with a space", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "https://example.com/a b" }, "linkURL is not to hold spaces"),
+		Entry("with a line end", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "https://example.com\n.example.org" }, "linkURL is not to hold spaces"),
+		Entry("with a backslash", func(b *v1alpha1.Badge) { b.Spec.ImageURL = `https://example.com\@example.org` }, "imageURL is not to hold spaces"),
+		Entry("with a quote", func(b *v1alpha1.Badge) { b.Spec.ImageURL = `https://example.com/"` }, "imageURL is not to hold spaces"),
+		Entry("with credentials", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "https://ada:secret@example.com" }, "linkURL is not to hold credentials"),
+		Entry("with credentials by a placeholder", func(b *v1alpha1.Badge) { b.Spec.ImageURL = "https://%{project_name}@example.com/a" }, "imageURL is not to hold credentials"),
+		Entry("with too long a URL", func(b *v1alpha1.Badge) { b.Spec.LinkURL = "https://example.com/" + strings.Repeat("a", 2048) }, "spec.linkURL"),
+		Entry("with too long a name", func(b *v1alpha1.Badge) { b.Spec.Name = strings.Repeat("a", 256) }, "spec.name"),
+	)
+
+	It("stays that of its project, and changes all else", func() {
+		b := forge.Badge("b").Of(website).Build()
+		f.Create(b)
+		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef = byPath("acme/website") }, "projectRef cannot change")
+		f.ExpectChangeRefused(b, func() { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, "cannot change")
+		f.Change(b, func() {
+			b.Spec.Name, b.Spec.LinkURL, b.Spec.ImageURL = "Other", "HTTP://%{project_name}", "https://a/%{project_name}"
+		})
+		f.ExpectReady(b)
+		Expect(b.Status.RenderedLinkURL).To(Equal("HTTP://website"))
+		Expect(b.Status.RenderedImageURL).To(Equal("https://a/website"))
+	})
+})
+
+var _ = Describe("What a badge is of", func() {
+	DescribeTable("is found",
+		func(change func(b *v1alpha1.Badge), owner func() client.Object, path string) {
+			f.Change(website, func() { website.Spec.ID = 8 })
+			f.Change(acme, func() { acme.Spec.ID = 9 })
+			b := forge.Badge("b").Of(website).Build()
+			change(b)
+			f.Create(b)
+			f.ExpectReady(b)
+			Expect(b.Status.TargetPath).To(Equal(path))
+			Expect(b.OwnerReferences).To(ConsistOf(HaveField("UID", owner().GetUID())))
+		},
+		Entry("by the name of a project", func(*v1alpha1.Badge) {}, func() client.Object { return website }, "acme/website"),
+		Entry("by the full path of a project", func(b *v1alpha1.Badge) { b.Spec.ProjectRef = byPath("Acme/Website") }, func() client.Object { return website }, "acme/website"),
+		Entry("by the id of a project", func(b *v1alpha1.Badge) { b.Spec.ProjectRef = byID(8) }, func() client.Object { return website }, "acme/website"),
+		Entry("by the name of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byName("acme") }, func() client.Object { return acme }, "acme"),
+		Entry("by the full path of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byPath("ACME") }, func() client.Object { return acme }, "acme"),
+		Entry("by the id of a group", func(b *v1alpha1.Badge) { b.Spec.ProjectRef, b.Spec.GroupRef = nil, byID(9) }, func() client.Object { return acme }, "acme"),
+	)
+
+	DescribeTable("is not found in another namespace",
+		func(project, group *v1alpha1.Reference, words string) {
+			f.Change(website, func() { website.Spec.ID = 8 })
+			f.Change(acme, func() { acme.Spec.ID = 9 })
+			b := forge.Badge("b").Link("https://a/%{project_path}").Build()
+			b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef = f.NewNamespace(), project, group
+			f.Create(b)
+			f.ExpectWaiting(b, v1alpha1.ReasonReferenceNotFound, words)
+			Expect(b.OwnerReferences).To(BeEmpty())
+			Expect(b.Status.TargetPath).To(BeEmpty())
+			Expect(b.Status.RenderedLinkURL).To(BeEmpty())
+		},
+		Entry("by the name of a project", byName("website"), nil, "projectRef: project website: not found"),
+		Entry("by the full path of a project", byPath("acme/website"), nil, "projectRef: project acme/website: not found"),
+		Entry("by the id of a project", byID(8), nil, "projectRef: project with id 8: not found"),
+		Entry("by the name of a group", nil, byName("acme"), "groupRef: group acme: not found"),
+		Entry("by the full path of a group", nil, byPath("acme"), "groupRef: group acme: not found"),
+		Entry("by the id of a group", nil, byID(9), "groupRef: group with id 9: not found"),
+	)
+
+	It("takes the badge with it, and so does the namespace", func() {
+		f.NewStorage("default")
+		f.Run()
+		ofProject, ofGroup := forge.Badge("p").Of(website).Build(), forge.Badge("g").Of(acme).Build()
+		f.Create(ofProject, ofGroup)
+		f.ExpectReady(website, ofProject, ofGroup)
+		f.Delete(website)
+		f.ExpectGone(website, ofProject)
+		f.ExpectReady(ofGroup)
+		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		f.ExpectGone(ofGroup, acme)
+	})
+})

@@ -1,0 +1,41 @@
+package badge_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var (
+	cluster *forge.Cluster
+	f       *forge.Forge
+	// acme and website are a team's group and project, and namespace is the team's. That they are declared is enough
+	// for most of what a badge shows.
+	acme      *v1alpha1.Group
+	website   *v1alpha1.Project
+	namespace string
+)
+
+func TestBadge(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Badge")
+}
+
+var (
+	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
+	_ = BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		namespace = f.NewNamespace()
+		acme = forge.Group("acme").In(namespace).Build()
+		website = forge.Project("website").In(acme).Build()
+		f.Create(acme, website)
+	})
+)
+
+func byName(name string) *v1alpha1.Reference { return &v1alpha1.Reference{Name: name} }
+func byPath(path string) *v1alpha1.Reference { return &v1alpha1.Reference{Path: path} }
+func byID(id int64) *v1alpha1.Reference      { return &v1alpha1.Reference{ID: id} }

@@ -1,0 +1,41 @@
+package jobtokenscope_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var (
+	cluster *forge.Cluster
+	f       *forge.Forge
+	// acme and website are a team's group and project, and bolt and tool those of another one. A job token scope needs no more
+	// than that they are declared.
+	acme, bolt    *v1alpha1.Group
+	website, tool *v1alpha1.Project
+)
+
+func TestJobTokenScope(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "JobTokenScope")
+}
+
+var (
+	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
+	_ = BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		acme = forge.Group("acme").In(f.NewNamespace()).Build()
+		website = forge.Project("website").In(acme).ID(8).Build()
+		bolt = forge.Group("bolt").In(f.NewNamespace()).Visibility(v1alpha1.VisibilityPublic).Build()
+		tool = forge.Project("tool").In(bolt).ID(20).Build()
+		f.Create(acme, website, bolt, tool)
+	})
+)
+
+func byName(name string) v1alpha1.Reference { return v1alpha1.Reference{Name: name} }
+func byPath(path string) v1alpha1.Reference { return v1alpha1.Reference{Path: path} }
+func byID(id int64) v1alpha1.Reference      { return v1alpha1.Reference{ID: id} }
