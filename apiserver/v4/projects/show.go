@@ -4,43 +4,28 @@ import (
 	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/project"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // Project is a project as the REST API shows it.
 type Project struct {
-	ID                           int64               `json:"id"`
-	Description                  string              `json:"description"`
-	Name                         string              `json:"name"`
-	NameWithNamespace            string              `json:"name_with_namespace"`
-	Path                         string              `json:"path"`
-	PathWithNamespace            string              `json:"path_with_namespace"`
-	CreatedAt                    endpoint.Time       `json:"created_at"`
-	DefaultBranch                string              `json:"default_branch"`
-	TagList                      []string            `json:"tag_list"`
-	Topics                       []string            `json:"topics"`
-	HTTPURLToRepo                string              `json:"http_url_to_repo"`
-	WebURL                       string              `json:"web_url"`
-	AvatarURL                    *string             `json:"avatar_url"`
-	StarCount                    int                 `json:"star_count"`
-	ForksCount                   int                 `json:"forks_count"`
-	LastActivityAt               endpoint.Time       `json:"last_activity_at"`
-	Namespace                    namespace.Namespace `json:"namespace"`
-	Links                        Links               `json:"_links"`
-	EmptyRepo                    bool                `json:"empty_repo"`
-	Archived                     bool                `json:"archived"`
-	Visibility                   string              `json:"visibility" doc:"private, internal or public."`
-	RepositoryAccessLevel        string              `json:"repository_access_level" doc:"enabled, private or disabled."`
-	ContainerRegistryAccessLevel string              `json:"container_registry_access_level" doc:"enabled, private or disabled."`
-	ContainerRegistryEnabled     bool                `json:"container_registry_enabled"`
-	RepositoryStorage            string              `json:"repository_storage,omitempty" doc:"Shown to administrators."`
-	ImportURL                    *string             `json:"import_url"`
-	ImportStatus                 string              `json:"import_status" doc:"none, started, finished or failed."`
-	ImportError                  *string             `json:"import_error"`
-	Permissions                  *Permissions        `json:"permissions,omitempty"`
+	project.Summary
+	ForksCount                   int          `json:"forks_count"`
+	Links                        Links        `json:"_links"`
+	EmptyRepo                    bool         `json:"empty_repo"`
+	Archived                     bool         `json:"archived"`
+	Visibility                   string       `json:"visibility" doc:"private, internal or public."`
+	RepositoryAccessLevel        string       `json:"repository_access_level" doc:"enabled, private or disabled."`
+	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
+	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
+	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
+	ImportURL                    *string      `json:"import_url"`
+	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
+	ImportError                  *string      `json:"import_error"`
+	Permissions                  *Permissions `json:"permissions,omitempty"`
 }
 
 // Links are addresses in the REST API.
@@ -69,17 +54,10 @@ type viewer struct {
 
 func (f *Family) show(s catalog.Scope, to viewer) Project {
 	p := s.Project
-	path, name := s.Path(), catalog.Title(p.Spec.Name, p.Spec.Path)
 	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.Spec.ID)
-	created := endpoint.Time(p.CreationTimestamp.Time)
 	shown := Project{
-		ID: p.Spec.ID, Description: p.Spec.Description,
-		Name: name, NameWithNamespace: namespace.FullName(s.Groups, name), Path: p.Spec.Path, PathWithNamespace: path,
-		CreatedAt: created, LastActivityAt: created, DefaultBranch: defaultBranch(p),
-		TagList: []string{}, Topics: []string{},
-		HTTPURLToRepo: f.webURL + "/" + path + ".git", WebURL: f.webURL + "/" + path,
-		Namespace: namespace.Show(s.Groups, f.webURL), Links: Links{Self: self, Members: self + "/members"},
-		EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
+		Summary: project.Of(s, f.webURL),
+		Links:   Links{Self: self, Members: self + "/members"}, EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
 		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
@@ -112,18 +90,6 @@ func (p *Project) showImport(from *v1alpha1.Project) {
 		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonImportFailed {
 			p.ImportStatus, p.ImportError = "failed", &c.Message
 		}
-	}
-}
-
-// defaultBranch is what HEAD names, or will.
-func defaultBranch(p *v1alpha1.Project) string {
-	switch {
-	case p.Spec.DefaultBranch != "":
-		return p.Spec.DefaultBranch
-	case p.Status.DefaultBranch != "" || p.Spec.ImportURL != "":
-		return p.Status.DefaultBranch
-	default:
-		return "main"
 	}
 }
 
