@@ -67,15 +67,17 @@ func (s sample) target(user int64) string {
 // named is what the parameters of paths are, by the segment before. An endpoint whose parameters are not among these is
 // answered 404 for everybody, which the test reports.
 var named = map[string]string{
-	"projects/{id}":               strconv.Itoa(projectID),
-	"users/{id}":                  strconv.Itoa(targetID),
-	"users/{user_id}":             strconv.Itoa(targetID),
-	"members/{user_id}":           strconv.Itoa(targetID),
-	"all/{user_id}":               strconv.Itoa(targetID),
-	"deploy_keys/{key_id}":        strconv.Itoa(keyID),
-	"protected_branches/{name}":   "main",
-	"personal_access_tokens/{id}": strconv.Itoa(targetTokenID),
-	"triggers/{trigger_id}":       strconv.Itoa(triggerID),
+	"projects/{id}":                 strconv.Itoa(projectID),
+	"users/{id}":                    strconv.Itoa(targetID),
+	"users/{user_id}":               strconv.Itoa(targetID),
+	"members/{user_id}":             strconv.Itoa(targetID),
+	"all/{user_id}":                 strconv.Itoa(targetID),
+	"deploy_keys/{key_id}":          strconv.Itoa(keyID),
+	"protected_branches/{name}":     "main",
+	"triggers/{trigger_id}":         strconv.Itoa(triggerID),
+	"badges/{badge_id}":             strconv.Itoa(badgeID),
+	"allowlist/{target_project_id}": strconv.Itoa(otherProjectID),
+	"personal_access_tokens/{id}":   strconv.Itoa(targetTokenID),
 }
 
 // bodies are what the requests say that have to say something.
@@ -97,6 +99,11 @@ var bodies = map[string]string{
 	"PATCH /projects/{id}/protected_branches/{name}": `{"allow_force_push":true}`,
 	"POST /projects/{id}/triggers":                   `{"description":"New"}`,
 	"PUT /projects/{id}/triggers/{trigger_id}":       `{"description":"Renamed"}`,
+	"GET /projects/{id}/badges/render":               `{"link_url":"https://ci.example","image_url":"https://ci.example/%{commit_sha}"}`,
+	"POST /projects/{id}/badges":                     `{"link_url":"https://ci.example/%{project_path}","image_url":"https://ci.example/a.svg"}`,
+	"PUT /projects/{id}/badges/{badge_id}":           `{"name":"Renamed"}`,
+	"PATCH /projects/{id}/job_token_scope":           `{"enabled":false}`,
+	"POST /projects/{id}/job_token_scope/allowlist":  fmt.Sprintf(`{"target_project_id":%d}`, thirdProjectID),
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.

@@ -13,9 +13,11 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
+	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
+	"github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
@@ -77,6 +79,8 @@ func newREST(o restOptions) *endpoint.Handler {
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
 		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
 		triggertokens.New(o.catalog, o.writer, o.activity, webURL).Table().Named("Pipeline triggers"),
+		badges.New(o.catalog, o.writer).Table().Named("Badges"),
+		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 	)
 }
 

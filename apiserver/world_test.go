@@ -28,12 +28,13 @@ import (
 
 // The ids of what requests name. The project is in the team, and the team in the group above.
 const (
-	projectID, groupID, aboveID, otherProjectID = 10, 20, 21, 11
-	targetID, newcomerID                        = 30, 31
-	keyID, otherKeyID                           = 40, 41
-	targetTokenID                               = 1000 + targetID
-	triggerID, ownTriggerID                     = 60, 5000
-	team                                        = "team"
+	projectID, groupID, aboveID, otherProjectID, thirdProjectID = 10, 20, 21, 11, 12
+	targetID, newcomerID                                        = 30, 31
+	keyID, otherKeyID                                           = 40, 41
+	triggerID, ownTriggerID                                     = 60, 5000
+	badgeID                                                     = 70
+	targetTokenID                                               = 1000 + targetID
+	team                                                        = "team"
 )
 
 // noon is when everything happens.
@@ -69,6 +70,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		familytest.User("blocked", 3, familytest.Blocked), familytest.User("target", targetID), familytest.User("newcomer", newcomerID),
 		familytest.Group(team, "above", aboveID, "", v), familytest.Group(team, "team", groupID, "above", v),
 		familytest.Project(team, "app", projectID, "team", v), familytest.Project(team, "other", otherProjectID, "team", v),
+		familytest.Project(team, "third", thirdProjectID, "team", v),
 		familytest.InProject(team, "app", "target", v1alpha1.RoleGuest), familytest.InGroup(team, "team", "target", v1alpha1.RoleGuest),
 		deployKey(keyID, "app", publicKey), deployKey(otherKeyID, "other", otherPublicKey),
 		&v1alpha1.ProtectedBranch{
@@ -76,6 +78,19 @@ func declared(v v1alpha1.Visibility) []client.Object {
 			Spec:       v1alpha1.ProtectedBranchSpec{ID: 50, ProjectRef: &v1alpha1.Reference{Name: "app"}, Branch: "main"},
 		},
 		triggerToken(triggerID, member("project", v1alpha1.RoleMaintainer)),
+		&v1alpha1.Badge{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "build"},
+			Spec: v1alpha1.BadgeSpec{
+				ID: badgeID, ProjectRef: &v1alpha1.Reference{Name: "app"}, LinkURL: "https://ci.example", ImageURL: "https://ci.example/a.svg",
+			},
+		},
+		&v1alpha1.JobTokenScope{
+			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "app"},
+			Spec: v1alpha1.JobTokenScopeSpec{
+				ProjectRef: v1alpha1.Reference{Name: "app"},
+				Allowlist:  []v1alpha1.AllowlistEntry{{ProjectRef: v1alpha1.Reference{ID: otherProjectID}}},
+			},
+		},
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	for _, r := range roles {
@@ -86,8 +101,9 @@ func declared(v v1alpha1.Visibility) []client.Object {
 			}))
 			switch place {
 			case "project":
-				// Of the other project a deploy key may be taken over.
-				all = append(all, familytest.InProject(team, "app", name, r), familytest.InProject(team, "other", name, r))
+				// Of the other project a deploy key may be taken over, and the third may be let in.
+				all = append(all, familytest.InProject(team, "app", name, r), familytest.InProject(team, "other", name, r),
+					familytest.InProject(team, "third", name, r))
 			case "group":
 				all = append(all, familytest.InGroup(team, "team", name, r))
 			default:

@@ -27,6 +27,11 @@ const (
 	WriteDeployKeys endpoint.Ability = "write_deploy_keys"
 	// ManageTriggers is to see, make, change and remove the trigger tokens of a project.
 	ManageTriggers endpoint.Ability = "manage_triggers"
+	// ReadBadges and WriteBadges are about the badges of a project.
+	ReadBadges  endpoint.Ability = "read_badges"
+	WriteBadges endpoint.Ability = "write_badges"
+	// AdminJobTokenScope is to see and to change which projects' job tokens are let in.
+	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
 	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
@@ -76,6 +81,9 @@ var rules = map[endpoint.Ability]rule{
 	ReadDeployKeys:         {about: aboutProject, role: role.Maintainer},
 	WriteDeployKeys:        {about: aboutProject, role: role.Maintainer},
 	ManageTriggers:         {about: aboutProject, role: role.Maintainer},
+	ReadBadges:             {about: aboutProject},
+	WriteBadges:            {about: aboutProject, role: role.Maintainer},
+	AdminJobTokenScope:     {about: aboutProject, role: role.Maintainer},
 	ReadProjectMembers:     {about: aboutProject},
 	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
 	ReadGroup:              {about: aboutGroup},

@@ -54,8 +54,14 @@ func declareCrowd() {
 			&v1alpha1.DeployKey{ObjectMeta: in(name(i)), Spec: v1alpha1.DeployKeySpec{ProjectRef: ref, Title: name(i), PublicKey: line(newKey())}},
 			&v1alpha1.ProtectedBranch{ObjectMeta: in(name(i)), Spec: v1alpha1.ProtectedBranchSpec{ProjectRef: &ref, Branch: name(i) + "/*"}},
 			&v1alpha1.TriggerToken{ObjectMeta: in(name(i)), Spec: v1alpha1.TriggerTokenSpec{ProjectRef: ref, Description: name(i)}},
+			&v1alpha1.Badge{ObjectMeta: in(name(i)), Spec: v1alpha1.BadgeSpec{GroupRef: &ref, Name: crowd, LinkURL: "https://a", ImageURL: "https://a"}},
 		)
 	}
+	scope := &v1alpha1.JobTokenScope{ObjectMeta: in(crowd), Spec: v1alpha1.JobTokenScopeSpec{ProjectRef: ref}}
+	for i := range many {
+		scope.Spec.Allowlist = append(scope.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{Name: name(i)}})
+	}
+	objects = append(objects, scope)
 	// kube-apiserver takes several at a time faster.
 	queue := make(chan client.Object)
 	var workers sync.WaitGroup
@@ -105,6 +111,7 @@ var (
 	keysIn     = idsOf(func(k *gitlab.ProjectDeployKey) int64 { return k.ID })
 	rulesIn    = idsOf(func(b *gitlab.ProtectedBranch) int64 { return b.ID })
 	triggersIn = idsOf(func(t *gitlab.PipelineTrigger) int64 { return t.ID })
+	badgesIn   = idsOf(func(b *gitlab.ProjectBadge) int64 { return b.ID })
 	inProject  = idsOf(func(m *gitlab.ProjectMember) int64 { return m.ID })
 	inGroup    = idsOf(func(m *gitlab.GroupMember) int64 { return m.ID })
 )
@@ -149,6 +156,12 @@ var lists = map[string]list{
 	},
 	"trigger tokens": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return triggersIn(c.PipelineTriggers.ListPipelineTriggers(crowd+"/whole", &gitlab.ListPipelineTriggersOptions{ListOptions: o}, options...))
+	},
+	"badges": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
+		return badgesIn(c.ProjectBadges.ListProjectBadges(crowd+"/whole", &gitlab.ListProjectBadgesOptions{ListOptions: o, Name: gitlab.Ptr(crowd)}, options...))
+	},
+	"job token allowlist": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
+		return projectsIn(c.JobTokenScope.GetProjectJobTokenInboundAllowList(crowd+"/whole", &gitlab.GetJobTokenInboundAllowListOptions{ListOptions: o}, options...))
 	},
 }
 

@@ -1,0 +1,185 @@
+// Package badges is the family "Badges (project)" of the core interface document.
+package badges
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/badge"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;list;watch;create;patch;delete
+
+// Family serves the badges of projects.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+}
+
+// New returns the family.
+func New(cat *catalog.Catalog, w *declare.Writer) *Family { return &Family{catalog: cat, writer: w} }
+
+// Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/badges", f.list).Needs(auth.ReadBadges).Public().
+			Doc("List the badges of a project, those of its groups included."),
+		endpoint.Get("/projects/{id}/badges/render", f.render).Needs(auth.WriteBadges).
+			Doc("Show what the URLs of a badge would be for a project."),
+		endpoint.Get("/projects/{id}/badges/{badge_id}", f.get).Needs(auth.ReadBadges).Public().
+			Doc("Get a badge of a project itself."),
+		endpoint.Post("/projects/{id}/badges", f.create).Needs(auth.WriteBadges).
+			Doc("Add a badge to a project."),
+		endpoint.Put("/projects/{id}/badges/{badge_id}", f.update).Needs(auth.WriteBadges).
+			Doc("Change a badge of a project itself."),
+		endpoint.Delete("/projects/{id}/badges/{badge_id}", f.remove).Needs(auth.WriteBadges).
+			Conditional().Doc("Remove a badge of a project itself."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID   string `param:"id" doc:"Id or full path of the project."`
+	Name string `param:"name" doc:"Only badges of exactly this name."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Badge], error) {
+	scope := auth.From(ctx).Scope
+	all, err := f.catalog.Badges(ctx, scope)
+	if err != nil {
+		return endpoint.List[Badge]{}, err
+	}
+	all = slices.DeleteFunc(all, func(b *v1alpha1.Badge) bool {
+		return b.Spec.ID == 0 || r.Name != "" && b.Spec.Name != r.Name
+	})
+	values := badge.ValuesOf(scope)
+	return endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) Badge { return show(b, values) }), nil
+}
+
+type badgeRequest struct {
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	BadgeID int64  `param:"badge_id" doc:"Id of the badge."`
+}
+
+func (f *Family) get(ctx context.Context, r *badgeRequest) (Badge, error) {
+	scope := auth.From(ctx).Scope
+	b, err := f.own(ctx, scope, r.BadgeID)
+	if err != nil {
+		return Badge{}, err
+	}
+	return show(b, badge.ValuesOf(scope)), nil
+}
+
+type renderRequest struct {
+	ID       string `param:"id" doc:"Id or full path of the project."`
+	LinkURL  string `param:"link_url" required:"" doc:"Where the badge would lead."`
+	ImageURL string `param:"image_url" required:"" doc:"Where the image would be."`
+}
+
+func (f *Family) render(ctx context.Context, r *renderRequest) (Preview, error) {
+	spec := v1alpha1.BadgeSpec{LinkURL: r.LinkURL, ImageURL: r.ImageURL}
+	if err := check(spec); err != nil {
+		return Preview{}, err
+	}
+	return preview(spec, badge.ValuesOf(auth.From(ctx).Scope)), nil
+}
+
+type createRequest struct {
+	ID       string `param:"id" doc:"Id or full path of the project."`
+	LinkURL  string `param:"link_url" required:"" doc:"Where the badge leads."`
+	ImageURL string `param:"image_url" required:"" doc:"Where the image is."`
+	Name     string `param:"name" doc:"What people call the badge."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Badge, error) {
+	scope := auth.From(ctx).Scope
+	p := scope.Project
+	b := &v1alpha1.Badge{
+		// A badge is identified by nothing but its id: a project may have two that are the same.
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name, rand.Text())},
+		Spec: v1alpha1.BadgeSpec{
+			ProjectRef: &v1alpha1.Reference{Name: p.Name}, Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL,
+		},
+	}
+	if err := check(b.Spec); err != nil {
+		return Badge{}, err
+	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Badge{}, refusal.Of(err, "")
+	}
+	if err := f.writer.Create(ctx, b); err != nil {
+		return Badge{}, refusal.Of(err, "")
+	}
+	return show(b, badge.ValuesOf(scope)), nil
+}
+
+type updateRequest struct {
+	ID       string                    `param:"id" doc:"Id or full path of the project."`
+	BadgeID  int64                     `param:"badge_id" doc:"Id of the badge."`
+	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"Where the badge leads."`
+	ImageURL endpoint.Optional[string] `param:"image_url" doc:"Where the image is."`
+	Name     endpoint.Optional[string] `param:"name" doc:"What people call the badge; null for nothing."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Badge, error) {
+	scope := auth.From(ctx).Scope
+	b, err := f.own(ctx, scope, r.BadgeID)
+	if err != nil {
+		return Badge{}, err
+	}
+	if err := f.writer.Allow(ctx, scope.Project, b); err != nil {
+		return Badge{}, refusal.Of(err, "")
+	}
+	err = f.writer.Update(ctx, b, func() error {
+		if r.LinkURL.Set {
+			b.Spec.LinkURL = r.LinkURL.Value
+		}
+		if r.ImageURL.Set {
+			b.Spec.ImageURL = r.ImageURL.Value
+		}
+		if r.Name.Set {
+			b.Spec.Name = r.Name.Value
+		}
+		return check(b.Spec)
+	})
+	if err != nil {
+		return Badge{}, refusal.Of(err, "")
+	}
+	return show(b, badge.ValuesOf(scope)), nil
+}
+
+func (f *Family) remove(ctx context.Context, r *badgeRequest) (endpoint.None, error) {
+	scope := auth.From(ctx).Scope
+	b, err := f.own(ctx, scope, r.BadgeID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Allow(ctx, scope.Project, b); err != nil {
+		return endpoint.None{}, refusal.Of(err, "")
+	}
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, b), "")
+}
+
+// own returns a copy of the project's own badge of an id: those of groups are looked at and changed where they are declared.
+func (f *Family) own(ctx context.Context, scope catalog.Scope, id int64) (*v1alpha1.Badge, error) {
+	all, err := f.catalog.BadgesIn(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(b *v1alpha1.Badge) bool { return b.Spec.ID == id && id != 0 })
+	if i < 0 {
+		return nil, endpoint.NotFound("")
+	}
+	return all[i].DeepCopy(), nil
+}

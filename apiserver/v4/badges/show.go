@@ -1,0 +1,59 @@
+package badges
+
+import (
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/badge"
+)
+
+// Preview is a badge that need not be declared.
+type Preview struct {
+	Name             *string `json:"name"`
+	LinkURL          string  `json:"link_url" doc:"As it was given, with placeholders."`
+	ImageURL         string  `json:"image_url" doc:"As it was given, with placeholders."`
+	RenderedLinkURL  string  `json:"rendered_link_url" doc:"With the values of the project in place of the placeholders."`
+	RenderedImageURL string  `json:"rendered_image_url" doc:"With the values of the project in place of the placeholders."`
+}
+
+// Badge is "Badge" of the core interface document.
+type Badge struct {
+	ID int64 `json:"id"`
+	Preview
+	Kind string `json:"kind" doc:"project, or group for one that is declared for a group above."`
+}
+
+// show renders what is declared now, which the status may still have to follow.
+func show(b *v1alpha1.Badge, v badge.Values) Badge {
+	kind := "project"
+	if b.Spec.GroupRef != nil {
+		kind = "group"
+	}
+	return Badge{ID: b.Spec.ID, Preview: preview(b.Spec, v), Kind: kind}
+}
+
+func preview(spec v1alpha1.BadgeSpec, v badge.Values) Preview {
+	shown := Preview{
+		LinkURL: spec.LinkURL, ImageURL: spec.ImageURL,
+		RenderedLinkURL: badge.Render(spec.LinkURL, v), RenderedImageURL: badge.Render(spec.ImageURL, v),
+	}
+	if spec.Name != "" {
+		shown.Name = &spec.Name
+	}
+	return shown
+}
+
+// maxName is how many characters a name may have.
+const maxName = 255
+
+// check says what is wrong with a badge that is to be declared.
+func check(spec v1alpha1.BadgeSpec) error {
+	var a namespace.Attributes
+	a.Text("name", spec.Name, maxName)
+	if err := badge.Check(spec.LinkURL); err != nil {
+		a.Refuse("link_url", err.Error())
+	}
+	if err := badge.Check(spec.ImageURL); err != nil {
+		a.Refuse("image_url", err.Error())
+	}
+	return a.Err()
+}

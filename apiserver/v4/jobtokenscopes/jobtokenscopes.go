@@ -1,0 +1,222 @@
+// Package jobtokenscopes is the family "Job token scope" of the core interface document.
+package jobtokenscopes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=get;list;watch;create;patch
+
+// Family serves the job token scopes of projects.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	guard   *auth.Guard
+	webURL  string
+}
+
+// New returns the family. webURL is the address of the installation.
+func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard, webURL string) *Family {
+	return &Family{catalog: cat, writer: w, guard: g, webURL: webURL}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/job_token_scope", f.get).Needs(auth.AdminJobTokenScope).
+			Doc("Get the job token scope of a project."),
+		endpoint.Patch("/projects/{id}/job_token_scope", f.update).Needs(auth.AdminJobTokenScope).
+			Status(http.StatusNoContent).Doc("Restrict which projects' job tokens are let in, or let in those of all."),
+		endpoint.Get("/projects/{id}/job_token_scope/allowlist", f.list).Needs(auth.AdminJobTokenScope).
+			Doc("List the other projects whose job tokens are let in."),
+		endpoint.Post("/projects/{id}/job_token_scope/allowlist", f.add).Needs(auth.AdminJobTokenScope).
+			Doc("Let in the job tokens of another project, which the caller may see."),
+		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).
+			Doc("Let in the job tokens of another project no longer."),
+	}
+}
+
+// Settings is "Job token scope settings" of the core interface document.
+type Settings struct {
+	InboundEnabled  bool `json:"inbound_enabled" doc:"Whether only the job tokens of the projects in the allowlist are let in."`
+	OutboundEnabled bool `json:"outbound_enabled" doc:"Always false."`
+}
+
+// Addition is "Allowlist add result" of the core interface document.
+type Addition struct {
+	SourceProjectID int64 `json:"source_project_id" doc:"The project that the list is of."`
+	TargetProjectID int64 `json:"target_project_id" doc:"The project that was added."`
+}
+
+type projectRequest struct {
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+func (f *Family) get(ctx context.Context, _ *projectRequest) (Settings, error) {
+	declared, err := f.catalog.JobTokenScopeOf(ctx, auth.From(ctx).Scope)
+	if err != nil {
+		return Settings{}, err
+	}
+	return Settings{InboundEnabled: declared == nil || declared.Spec.Restricted()}, nil
+}
+
+type updateRequest struct {
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	Enabled bool   `param:"enabled" required:"" blank:"refuse" doc:"Whether only the job tokens of the projects in the allowlist are let in."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (endpoint.None, error) {
+	return endpoint.None{}, f.change(ctx, func(s *v1alpha1.JobTokenScope) error {
+		s.Spec.InboundEnabled = ptr.To(r.Enabled)
+		return nil
+	})
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+// list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[project.Summary], error) {
+	caller, scope := auth.From(ctx).Caller, auth.From(ctx).Scope
+	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	if err != nil {
+		return endpoint.List[project.Summary]{}, err
+	}
+	if declared == nil {
+		declared = &v1alpha1.JobTokenScope{}
+	}
+	var all []catalog.Scope
+	listed := map[types.UID]bool{scope.Project.UID: true}
+	for _, e := range declared.Spec.Allowlist {
+		allowed, err := f.catalog.Allowed(ctx, declared, e)
+		if errors.Is(err, catalog.ErrNotFound) || err == nil && listed[allowed.Project.UID] {
+			continue
+		}
+		if err != nil {
+			return endpoint.List[project.Summary]{}, err
+		}
+		listed[allowed.Project.UID] = true
+		all = append(all, allowed)
+	}
+	var failed error
+	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) project.Summary {
+		access, err := f.guard.Access(ctx, caller, s)
+		failed = errors.Join(failed, err)
+		if !access.May(auth.ReadProject) {
+			// Whoever declared it may have named a project that the caller is not to know of.
+			return project.Unseen(s.Project.Spec.ID)
+		}
+		return project.Of(s, f.webURL)
+	})
+	return page, failed
+}
+
+type addRequest struct {
+	ID              string `param:"id" doc:"Id or full path of the project."`
+	TargetProjectID int64  `param:"target_project_id" required:"" blank:"refuse" doc:"Id of the project to let in."`
+}
+
+// maxEntries is how many projects the list may have.
+const maxEntries = 100
+
+func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
+	s := auth.From(ctx)
+	target, err := f.target(ctx, r.TargetProjectID)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Addition{}, endpoint.NotFound("target_project_id not found")
+	}
+	if err != nil {
+		return Addition{}, err
+	}
+	access, err := f.guard.Access(ctx, s.Caller, target)
+	switch {
+	case err != nil:
+		return Addition{}, err
+	case !access.May(auth.ReadProject):
+		return Addition{}, endpoint.BadRequest("The target_project that you are attempting to access does not exist or you don't have permission to perform this action")
+	case target.Project.UID == s.Scope.Project.UID:
+		return Addition{}, endpoint.BadRequest("Target project can't be the same as the source project")
+	}
+	err = f.change(ctx, func(declared *v1alpha1.JobTokenScope) error {
+		there, err := f.catalog.Allows(ctx, declared, target.Project)
+		switch {
+		case err != nil:
+			return err
+		case there:
+			return endpoint.BadRequest("Target project is already in the job token scope")
+		case len(declared.Spec.Allowlist) >= maxEntries:
+			return endpoint.BadRequest("The job token scope has " + strconv.Itoa(maxEntries) + " projects, and cannot have more")
+		}
+		declared.Spec.Allowlist = append(declared.Spec.Allowlist, entry(r.TargetProjectID))
+		return nil
+	})
+	return Addition{SourceProjectID: s.Scope.Project.Spec.ID, TargetProjectID: target.Project.Spec.ID}, err
+}
+
+type removeRequest struct {
+	ID              string `param:"id" doc:"Id or full path of the project."`
+	TargetProjectID int64  `param:"target_project_id" doc:"Id of the project to let in no longer."`
+}
+
+func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, error) {
+	scope := auth.From(ctx).Scope
+	target, err := f.target(ctx, r.TargetProjectID)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return endpoint.None{}, endpoint.NotFound("Project")
+	}
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if declared == nil || target.Project.UID == scope.Project.UID {
+		return endpoint.None{}, notListed()
+	}
+	return endpoint.None{}, f.change(ctx, func(declared *v1alpha1.JobTokenScope) error {
+		before := len(declared.Spec.Allowlist)
+		var failed error
+		declared.Spec.Allowlist = slices.DeleteFunc(declared.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) bool {
+			allowed, err := f.catalog.Allowed(ctx, declared, e)
+			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+				failed = err
+			}
+			return err == nil && allowed.Project.UID == target.Project.UID
+		})
+		if failed == nil && len(declared.Spec.Allowlist) == before {
+			return notListed()
+		}
+		return failed
+	})
+}
+
+// entry lets in the project of an id, which stays its own wherever it moves.
+func entry(id int64) v1alpha1.AllowlistEntry {
+	return v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}}
+}
+
+// target returns the project that an entry for the id would let in, or catalog.ErrNotFound.
+func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
+	return f.catalog.Allowed(ctx, &v1alpha1.JobTokenScope{}, entry(id))
+}
+
+func notListed() error {
+	return endpoint.BadRequest("Target project is not in the job token scope")
+}

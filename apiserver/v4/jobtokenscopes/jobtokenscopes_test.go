@@ -1,0 +1,271 @@
+package jobtokenscopes_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
+)
+
+func byName(name string) v1alpha1.Reference { return v1alpha1.Reference{Name: name} }
+func byPath(path string) v1alpha1.Reference { return v1alpha1.Reference{Path: path} }
+func byID(id int64) v1alpha1.Reference      { return v1alpha1.Reference{ID: id} }
+
+func declared(of string, allowed ...v1alpha1.Reference) *v1alpha1.JobTokenScope {
+	s := &v1alpha1.JobTokenScope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "scope-of-" + of},
+		Spec:       v1alpha1.JobTokenScopeSpec{ProjectRef: byName(of), InboundEnabled: ptr.To(true)},
+	}
+	for _, a := range allowed {
+		s.Spec.Allowlist = append(s.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: a})
+	}
+	return s
+}
+
+// newForge returns a forge with the public projects acme/web, acme/api and bolt/tool, and the private ones acme/secret and
+// bolt/hidden, of which Mary sees only what is in acme, and what is public. Only for web something is declared.
+func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
+	t.Helper()
+	f := familytest.New(t, append([]client.Object{
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.Group("bolt", "bolt", 11, "", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic), familytest.Project("acme", "api", 21, "acme", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "secret", 22, "acme", v1alpha1.VisibilityPrivate),
+		familytest.Project("bolt", "tool", 30, "bolt", v1alpha1.VisibilityPublic), familytest.Project("bolt", "hidden", 31, "bolt", v1alpha1.VisibilityPrivate),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
+		declared("web", byName("secret"), byPath("bolt/tool"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(30)),
+	}, more...)...)
+	return f.Serve(New(f.Catalog, f.Writer, f.Guard, familytest.WebURL).Table())
+}
+
+func TestWhoMaySeeAndChangeAJobTokenScope(t *testing.T) {
+	tests := []struct {
+		request, body                       string
+		nobody, outsider, dev, maint, admin int
+	}{
+		{"GET /projects/20/job_token_scope", "", 401, 403, 403, 200, 200},
+		{"GET /projects/acme%2Fsecret/job_token_scope", "", 401, 404, 403, 200, 200},
+		{"PATCH /projects/20/job_token_scope", `{"enabled":false}`, 401, 403, 403, 204, 204},
+		{"PATCH /projects/22/job_token_scope", `{"enabled":false}`, 401, 404, 403, 204, 204},
+		{"GET /projects/20/job_token_scope/allowlist", "", 401, 403, 403, 200, 200},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`, 401, 403, 403, 201, 201},
+		{"POST /projects/22/job_token_scope/allowlist", `{"target_project_id":21}`, 401, 404, 403, 201, 201},
+		{"POST /projects/22/job_token_scope/allowlist", `{"target_project_id":31}`, 401, 404, 403, 400, 201},
+		{"DELETE /projects/20/job_token_scope/allowlist/22", "", 401, 403, 403, 204, 204},
+		// It is in a list of hers, whether she sees it or not.
+		{"DELETE /projects/20/job_token_scope/allowlist/31", "", 401, 403, 403, 204, 204},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.maint, "root": tt.admin} {
+			t.Run(tt.request+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// listed are the ids in the list of a project.
+func listed(t *testing.T, f *familytest.Forge, id int64) (ids []int64) {
+	t.Helper()
+	for _, p := range familytest.Decode[[]project.Summary](t, f.As("mary", fmt.Sprintf("GET /projects/%d/job_token_scope/allowlist", id), "")) {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+func TestTheListHasWhatResolvesOnce(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 30, 31}))
+	g.Expect(listed(t, f, 21)).To(BeEmpty())
+	page := f.As("mary", "GET /projects/20/job_token_scope/allowlist?per_page=2&page=2", "")
+	g.Expect(page.Header.Get("X-Total")).To(Equal("3"))
+	// Of what she does not see Mary is told the id that is declared, and nothing more.
+	g.Expect(page.Body).To(MatchJSON(`[{"id":31,"description":"","name":"","name_with_namespace":"","path":"","path_with_namespace":"","created_at":null,
+		"default_branch":"","tag_list":[],"topics":[],"ssh_url_to_repo":"","http_url_to_repo":"","web_url":"","avatar_url":null,"star_count":0,
+		"last_activity_at":null,"namespace":{"id":0,"name":"","path":"","kind":"","full_path":"","parent_id":null,"avatar_url":null,"web_url":""}}]`))
+	g.Expect(f.As("root", "GET /projects/20/job_token_scope/allowlist?per_page=2&page=2", "").Body).To(ContainSubstring(`"path_with_namespace":"bolt/hidden"`))
+	first := familytest.Decode[[]map[string]any](t, f.As("mary", "GET /projects/20/job_token_scope/allowlist", ""))[0]
+	g.Expect(first).To(And(HaveKeyWithValue("path_with_namespace", "acme/secret"), HaveKeyWithValue("name_with_namespace", "acme / secret"),
+		HaveKeyWithValue("default_branch", "main"), HaveKeyWithValue("web_url", familytest.WebURL+"/acme/secret"),
+		HaveKeyWithValue("http_url_to_repo", familytest.WebURL+"/acme/secret.git"), HaveKeyWithValue("tag_list", BeEmpty()),
+		HaveKeyWithValue("namespace", HaveKeyWithValue("full_path", "acme")), Not(HaveKey("permissions")), Not(HaveKey("visibility"))))
+}
+
+func TestTheSettingsAreMadeOnFirstUse(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	get := func() string { return f.As("mary", "GET /projects/21/job_token_scope", "").String() }
+	g.Expect(get()).To(Equal(`200 {"inbound_enabled":true,"outbound_enabled":false}`))
+	g.Expect(scopes(t, f, "api")).To(BeEmpty())
+	g.Expect(f.As("mary", "PATCH /projects/21/job_token_scope", `{"enabled":false}`).String()).To(Equal("204"))
+	g.Expect(get()).To(Equal(`200 {"inbound_enabled":false,"outbound_enabled":false}`))
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).String()).
+		To(Equal(`201 {"source_project_id":21,"target_project_id":30}`))
+	made := scopes(t, f, "api")
+	g.Expect(made).To(HaveLen(1))
+	g.Expect(made[0].Namespace).To(Equal("acme"))
+	g.Expect(made[0].Spec.InboundEnabled).To(HaveValue(BeFalse()))
+	g.Expect(made[0].Spec.Allowlist).To(Equal([]v1alpha1.AllowlistEntry{{ProjectRef: byID(30)}}))
+
+	var writes []string
+	f.Before = func(verb string, _ client.Object) error { writes = append(writes, verb); return nil }
+	g.Expect(f.As("mary", "PATCH /projects/21/job_token_scope", `{"enabled":false}`).String()).To(Equal("204"))
+	g.Expect(writes).To(BeEmpty(), "it is so already")
+}
+
+func TestAListIsMadeByItsFirstEntry(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "POST /projects/acme%2Fapi/job_token_scope/allowlist", `{"target_project_id":20}`).Code).To(Equal(201))
+	g.Expect(f.As("mary", "GET /projects/21/job_token_scope", "").Body).To(ContainSubstring(`"inbound_enabled":true`))
+	g.Expect(listed(t, f, 21)).To(Equal([]int64{20}))
+}
+
+func TestEntriesThatOthersDeclaredAreKept(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`).Code).To(Equal(201))
+	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/30", "").String()).To(Equal("204"))
+	var rest []v1alpha1.Reference
+	for _, e := range scopes(t, f, "web")[0].Spec.Allowlist {
+		rest = append(rest, e.ProjectRef)
+	}
+	g.Expect(rest).To(Equal([]v1alpha1.Reference{byName("secret"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(21)}), "both ways to name a project went")
+	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 31, 21}))
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	const bad = `400 {"message":"400 Bad request - `
+	full := declared("api")
+	for id := range int64(100) {
+		full.Spec.Allowlist = append(full.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: byID(id + 1000)})
+	}
+	tests := []struct{ request, body, want string }{
+		{"PATCH /projects/20/job_token_scope", `{}`, `400 {"error":"enabled is missing"}`},
+		{"PATCH /projects/20/job_token_scope", `{"enabled":null}`, `400 {"error":"enabled is empty"}`},
+		{"PATCH /projects/20/job_token_scope", `{"enabled":123}`, `400 {"error":"enabled is invalid"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{}`, `400 {"error":"target_project_id is missing"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":"acme/api"}`, `400 {"error":"target_project_id is invalid"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":99}`, `404 {"message":"404 target_project_id not found Not Found"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":-1}`, `404 {"message":"404 target_project_id not found Not Found"}`},
+		{"POST /projects/22/job_token_scope/allowlist", `{"target_project_id":31}`,
+			bad + `The target_project that you are attempting to access does not exist or you don't have permission to perform this action"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":20}`, bad + `Target project can't be the same as the source project"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":22}`, bad + `Target project is already in the job token scope"}`},
+		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":30}`, bad + `Target project is already in the job token scope"}`},
+		{"POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`, bad + `The job token scope has 100 projects, and cannot have more"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/x", ``, `400 {"error":"target_project_id is invalid"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/99", ``, `404 {"message":"404 Project Not Found"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/20", ``, bad + `Target project is not in the job token scope"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
+		{"DELETE /projects/22/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
+		{"GET /projects/99/job_token_scope", ``, `404 {"message":"404 Project Not Found"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.request+" "+tt.body, func(t *testing.T) {
+			f := newForge(t, full.DeepCopy())
+			f.Before = func(verb string, o client.Object) error {
+				t.Errorf("%s %T %s", verb, o, o.GetName())
+				return nil
+			}
+			if got := f.As("mary", tt.request, tt.body).String(); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhoIsSlowerFindsTheScopeOfWhoWasFaster(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	once := true
+	f.Before = func(verb string, o client.Object) error {
+		if s, ok := o.(*v1alpha1.JobTokenScope); ok && verb == "create" && once {
+			once = false
+			other := s.DeepCopy()
+			other.Spec.Allowlist = []v1alpha1.AllowlistEntry{{ProjectRef: byName("secret")}}
+			g.Expect(f.Client.Create(t.Context(), other)).To(Succeed())
+			return apierrors.NewAlreadyExists(schema.GroupResource{}, s.Name)
+		}
+		return nil
+	}
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
+	g.Expect(scopes(t, f, "api")).To(HaveLen(1))
+	g.Expect(listed(t, f, 21)).To(Equal([]int64{22, 30}))
+}
+
+func TestTheNameOfAScopeMayBeTaken(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "PATCH /projects/21/job_token_scope", `{"enabled":true}`).Code).To(Equal(204))
+	taken := scopes(t, f, "api")[0]
+	g.Expect(f.Client.Delete(t.Context(), &taken)).To(Succeed())
+	foreign := declared("web")
+	foreign.Name = taken.Name
+	foreign.UID = "another"
+	g.Expect(f.Client.Create(t.Context(), foreign)).To(Succeed())
+	g.Expect(f.As("mary", "PATCH /projects/21/job_token_scope", `{"enabled":false}`).String()).To(Equal(`409 {"message":"409 Conflict"}`))
+	g.Expect(scopes(t, f, "api")).To(BeEmpty())
+}
+
+func TestAProjectMayRefuseRESTWrites(t *testing.T) {
+	for _, more := range [][]client.Object{{declared("fixed", byID(30))}, nil} {
+		p := familytest.Project("acme", "fixed", 23, "acme", v1alpha1.VisibilityPublic)
+		p.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+		f := newForge(t, append(more, p)...)
+		f.Before = func(verb string, o client.Object) error { return errors.New(verb + " " + o.GetName()) }
+		requests := map[string]string{
+			"PATCH /projects/23/job_token_scope":          `{"enabled":false}`,
+			"POST /projects/23/job_token_scope/allowlist": `{"target_project_id":21}`,
+		}
+		if more != nil {
+			requests["DELETE /projects/23/job_token_scope/allowlist/30"] = ""
+		}
+		for request, body := range requests {
+			if got := f.As("mary", request, body); got.Code != 403 {
+				t.Errorf("%s: got %s", request, got)
+			}
+		}
+	}
+}
+
+// scopes returns those that are declared for a project by its name.
+func scopes(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.JobTokenScope) {
+	t.Helper()
+	var l v1alpha1.JobTokenScopeList
+	if err := f.Client.List(t.Context(), &l); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.Items {
+		if s.Spec.ProjectRef.Name == name {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func TestAProjectWithoutAPlaceIsNotFound(t *testing.T) {
+	g := NewWithT(t)
+	// The group above does not admit groups of this namespace.
+	astray := familytest.Group("bolt", "astray", 12, "", v1alpha1.VisibilityPublic)
+	astray.Spec.ParentRef = &v1alpha1.Reference{Path: "acme"}
+	f := newForge(t, astray, familytest.Project("bolt", "lost", 40, "astray", v1alpha1.VisibilityPublic), declared("api", byID(40)))
+	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":40}`).String()).
+		To(Equal(`404 {"message":"404 target_project_id not found Not Found"}`))
+	g.Expect(f.As("mary", "DELETE /projects/21/job_token_scope/allowlist/40", "").String()).To(Equal(`404 {"message":"404 Project Not Found"}`))
+	g.Expect(listed(t, f, 21)).To(BeEmpty())
+}

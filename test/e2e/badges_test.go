@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
+	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+var _ = Describe("A badge", Ordered, func() {
+	const path = "/projects/mill%2Fapp/badges"
+	const manifest = `
+apiVersion: forgeplane.dev/v1alpha1
+kind: Badge
+metadata: {name: build, namespace: mill}
+spec:
+  projectRef: {name: app}
+  name: Build
+  linkURL: https://ci.example.com/%{project_path}
+  imageURL: https://ci.example.com/%{project_title}/%{default_branch}.svg?%{commit_sha}
+`
+	var mill team
+	var work terminal.Terminal
+	var max rest.Client
+
+	BeforeAll(func() {
+		mill = newTeam("mill")
+		work = mill.start()
+		max = mill.rest("max")
+	})
+
+	list := func() []badges.Badge {
+		GinkgoHelper()
+		return rest.Must[[]badges.Badge](max, http.StatusOK, "GET "+path, "")
+	}
+	image := func(name string) func() string {
+		return func() string { return admin.Field(".status.renderedImageURL", "badge", name, "--namespace=mill") }
+	}
+
+	It("that is applied is listed over REST, and applied again it is not written", func() {
+		admin.Apply(manifest)
+		mill.waitReady("badge/build")
+		all := list()
+		Expect(all).To(HaveLen(1))
+		Expect(all[0].Name).To(HaveValue(Equal("Build")))
+		Expect(all[0].RenderedLinkURL).To(Equal("https://ci.example.com/mill/app"))
+		Expect(all[0].RenderedImageURL).To(Equal("https://ci.example.com/app/main.svg?" + work.Git("rev-parse", "HEAD")))
+		Expect(image("build")()).To(Equal(all[0].RenderedImageURL))
+		Expect(admin.Field(".spec.id", "badge", "build", "--namespace=mill")).To(Equal(fmt.Sprint(all[0].ID)))
+		Expect(admin.Field(".metadata.ownerReferences[*].name", "badge", "build", "--namespace=mill")).To(Equal("app"))
+
+		version := func() string {
+			return admin.Field(".metadata.resourceVersion", "badge", "build", "--namespace=mill")
+		}
+		before := version()
+		Expect(admin.Apply(manifest)).To(HaveSuffix(" unchanged"))
+		Consistently(version).WithTimeout(limit / 2).WithPolling(limit / 10).Should(Equal(before))
+	})
+
+	It("follows each push to the default branch, and the name of the project", func() {
+		for _, text := range []string{"One.\n", "Two.\n"} {
+			id := work.Commit("change.txt", text)
+			work.MustPush("main")
+			Eventually(image("build")).WithTimeout(soon).WithPolling(polling).Should(Equal("https://ci.example.com/app/main.svg?" + id))
+			Expect(list()[0].RenderedImageURL).To(HaveSuffix(id))
+		}
+		mill.patch("project/app", `{"spec":{"name":"<Mill> & \"Co\""}}`)
+		Eventually(image("build")).WithTimeout(soon).WithPolling(polling).Should(HavePrefix("https://ci.example.com/%3CMill%3E%20%26%20%22Co%22/main.svg?"))
+		mill.waitReady("badge/build")
+	})
+
+	It("that was applied is changed and removed over REST", func() {
+		one := fmt.Sprintf("%s/%d", path, list()[0].ID)
+		changed := rest.Must[badges.Badge](max, http.StatusOK, "PUT "+one, `{"link_url":"https://other.example.com/%{project_name}","name":null}`)
+		Expect(changed.RenderedLinkURL).To(Equal("https://other.example.com/app"))
+		Expect(admin.Field(".spec.linkURL", "badge", "build", "--namespace=mill")).To(Equal(changed.LinkURL))
+		Expect(admin.Field(".spec.name", "badge", "build", "--namespace=mill")).To(BeEmpty())
+		Eventually(admin.Field).WithArguments(".status.renderedLinkURL", "badge", "build", "--namespace=mill").
+			WithTimeout(soon).WithPolling(polling).Should(Equal(changed.RenderedLinkURL))
+		Expect(max.Status("DELETE " + one)).To(Equal(http.StatusNoContent))
+		Expect(mill.kubectl("get", "badges", "--output=name")).To(BeEmpty())
+	})
+
+	It("that is made over REST is seen, changed and removed with kubectl", func() {
+		made := rest.Must[badges.Badge](max, http.StatusCreated, "POST "+path, `{"link_url":"https://a.example.com","image_url":"https://a.example.com/%{project_id}"}`)
+		name := mill.kubectl("get", "badges", "--output=name")
+		mill.waitReady(name)
+		Expect(mill.kubectl("get", name, "--output=jsonpath={.spec.id} {.status.renderedImageURL}")).To(Equal(fmt.Sprint(made.ID, " ", made.RenderedImageURL)))
+		mill.patch(name, `{"spec":{"name":"By hand"}}`)
+		Eventually(func() []badges.Badge { return list() }).WithTimeout(limit).WithPolling(polling).Should(ConsistOf(HaveField("Name", HaveValue(Equal("By hand")))))
+		mill.kubectl("delete", name)
+		Eventually(func() []badges.Badge { return list() }).WithTimeout(limit).WithPolling(polling).Should(BeEmpty())
+	})
+
+	It("of a group is shown by each project below, with the values of that project", func() {
+		mill.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: Badge
+metadata: {name: everywhere, namespace: TEAM}
+spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{project_name}", imageURL: "https://ci.example.com/badge.svg"}
+`)
+		mill.waitReady("badge/everywhere")
+		Expect(list()).To(ConsistOf(And(HaveField("Kind", "group"), HaveField("RenderedLinkURL", "https://ci.example.com/mill/app"))))
+		Expect(admin.Field(".status.renderedLinkURL", "badge", "everywhere", "--namespace=mill")).To(Equal("https://ci.example.com/mill/%{project_name}"))
+		Expect(max.Call(fmt.Sprintf("DELETE %s/%d", path, list()[0].ID), "")).To(HaveField("Status", http.StatusNotFound))
+		mill.kubectl("delete", "badge", "everywhere")
+	})
+
+	It("is left alone where the project says so, and whoever declares it is named", func() {
+		admin.DoWith(manifest, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
+		mill.waitReady("badge/build")
+		mill.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
+		one := fmt.Sprintf("%s/%d", path, list()[0].ID)
+		for request, body := range map[string]string{"PUT " + one: `{"name":"Mine"}`, "DELETE " + one: ""} {
+			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(limit).WithPolling(polling).Should(And(
+				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))))
+		}
+		own := rest.Must[badges.Badge](max, http.StatusCreated, "POST "+path, `{"link_url":"https://a.example.com","image_url":"https://a.example.com"}`)
+		rest.Must[badges.Badge](max, http.StatusOK, fmt.Sprintf("PUT %s/%d", path, own.ID), `{"name":"Mine"}`)
+	})
+})
+
+// rest declares a token with which a member calls the REST API.
+func (t team) rest(name string) rest.Client {
+	GinkgoHelper()
+	user, of := t.user(name), t.user(name+"-rest")
+	admin.Apply(fmt.Sprintf(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: %s}
+spec: {userRef: {name: %s}, scopes: [api], secretRef: {name: %[1]s}}
+`, of, user))
+	admin.WaitReady("accesstoken/" + of)
+	return rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token(of))
+}
