@@ -77,6 +77,7 @@ var named = map[string]string{
 	"triggers/{trigger_id}":         strconv.Itoa(triggerID),
 	"badges/{badge_id}":             strconv.Itoa(badgeID),
 	"allowlist/{target_project_id}": strconv.Itoa(otherProjectID),
+	"remote_mirrors/{mirror_id}":    strconv.Itoa(mirrorID),
 	"personal_access_tokens/{id}":   strconv.Itoa(targetTokenID),
 }
 
@@ -104,6 +105,8 @@ var bodies = map[string]string{
 	"PUT /projects/{id}/badges/{badge_id}":           `{"name":"Renamed"}`,
 	"PATCH /projects/{id}/job_token_scope":           `{"enabled":false}`,
 	"POST /projects/{id}/job_token_scope/allowlist":  fmt.Sprintf(`{"target_project_id":%d}`, thirdProjectID),
+	"POST /projects/{id}/remote_mirrors":             `{"url":"https://ann:secret@example.com/app.git","enabled":true}`,
+	"PUT /projects/{id}/remote_mirrors/{mirror_id}":  `{"keep_divergent_refs":true}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.

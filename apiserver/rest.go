@@ -21,12 +21,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/egress"
 )
 
 const (
@@ -59,6 +61,8 @@ type restOptions struct {
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
 	home string
+	// targets says which hosts outside users may name.
+	targets *egress.Policy
 }
 
 // newREST returns the tree of the REST API, which both doors serve. It is here that a family is added.
@@ -81,6 +85,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		triggertokens.New(o.catalog, o.writer, o.activity, webURL).Table().Named("Pipeline triggers"),
 		badges.New(o.catalog, o.writer).Table().Named("Badges"),
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
+		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
 	)
 }
 

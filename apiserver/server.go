@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -58,6 +59,8 @@ type Options struct {
 	Namespace string
 	// Home is the namespace of personal projects, and of what is made over REST without a group above.
 	Home string
+	// Targets says which hosts outside users may name.
+	Targets *egress.Policy
 
 	Catalog      *catalog.Catalog
 	Repositories *repository.Repositories
@@ -125,7 +128,7 @@ func New(o Options) (*Server, error) {
 		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, namespace: o.Namespace, home: o.Home,
+		clock: o.Clock, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	o.RateLimits.Clock = o.Clock
 	limited := ratelimit.New(o.RateLimits).Handler(s.rest)

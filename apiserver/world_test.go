@@ -33,6 +33,7 @@ const (
 	keyID, otherKeyID                                           = 40, 41
 	triggerID, ownTriggerID                                     = 60, 5000
 	badgeID                                                     = 70
+	mirrorID, otherMirrorID                                     = 80, 81
 	targetTokenID                                               = 1000 + targetID
 	team                                                        = "team"
 )
@@ -73,6 +74,7 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		familytest.Project(team, "third", thirdProjectID, "team", v),
 		familytest.InProject(team, "app", "target", v1alpha1.RoleGuest), familytest.InGroup(team, "team", "target", v1alpha1.RoleGuest),
 		deployKey(keyID, "app", publicKey), deployKey(otherKeyID, "other", otherPublicKey),
+		remoteMirror(mirrorID, "app"), remoteMirror(otherMirrorID, "other"),
 		&v1alpha1.ProtectedBranch{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "main"},
 			Spec:       v1alpha1.ProtectedBranchSpec{ID: 50, ProjectRef: &v1alpha1.Reference{Name: "app"}, Branch: "main"},
@@ -134,6 +136,15 @@ func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: fmt.Sprintf("trigger-%d", id)},
 		Spec: v1alpha1.TriggerTokenSpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: "app"}, OwnerRef: &v1alpha1.Reference{Name: user}, Description: "Nightly",
+		},
+	}
+}
+
+func remoteMirror(id int64, project string) *v1alpha1.RemoteMirror {
+	return &v1alpha1.RemoteMirror{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "mirror-of-" + project},
+		Spec: v1alpha1.RemoteMirrorSpec{
+			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, URL: "https://example.com/" + project + ".git",
 		},
 	}
 }

@@ -19,10 +19,12 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/membership"
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
+	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
 	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -42,6 +44,10 @@ type Parts struct {
 	Namespace string
 	// AllowFileImport lets importURL be a file URL.
 	AllowFileImport bool
+	// Egress is the way to the hosts that users name.
+	Egress *egress.Proxy
+	// Mirrors limit the pushes of mirrors.
+	Mirrors remotemirror.Limits
 }
 
 // Controller is that of one kind.
@@ -60,7 +66,7 @@ func (p Parts) All() []Controller {
 		of("RepositoryStorage", c, repositorystorage.New(c, e, cat)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{
-			Secrets: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport,
+			Secrets: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
 		})),
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
@@ -68,6 +74,9 @@ func (p Parts) All() []Controller {
 		of("TriggerToken", c, triggertoken.New(c, p.Secrets, e, cat, p.IDs)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
+		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{
+			Secrets: p.Secrets, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
+		})),
 	}
 }
 

@@ -49,6 +49,12 @@ const (
 	ReasonImporting = "Importing"
 	// ReasonImportFailed says that the import failed; it is repeated with a growing delay.
 	ReasonImportFailed = "ImportFailed"
+	// ReasonTargetRefused says that the target is in a network that this installation does not let anybody reach.
+	ReasonTargetRefused = "TargetRefused"
+	// ReasonPushFailed says that the last push failed; it is repeated with a growing delay.
+	ReasonPushFailed = "PushFailed"
+	// ReasonPushIncomplete says that the target has something that it keeps, or refuses; the message names it.
+	ReasonPushIncomplete = "PushIncomplete"
 )
 
 // CommonStatus is the part of the status that every kind has.

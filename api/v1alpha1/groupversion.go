@@ -20,6 +20,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Membership{}, &MembershipList{},
 		&Project{}, &ProjectList{},
 		&ProtectedBranch{}, &ProtectedBranchList{},
+		&RemoteMirror{}, &RemoteMirrorList{},
 		&RepositoryStorage{}, &RepositoryStorageList{},
 		&TriggerToken{}, &TriggerTokenList{},
 		&User{}, &UserList{},

@@ -32,6 +32,8 @@ const (
 	WriteBadges endpoint.Ability = "write_badges"
 	// AdminJobTokenScope is to see and to change which projects' job tokens are let in.
 	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
+	// AdminRemoteMirrors is to see, make, change and remove the mirrors of a project.
+	AdminRemoteMirrors endpoint.Ability = "admin_remote_mirrors"
 	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
@@ -84,6 +86,7 @@ var rules = map[endpoint.Ability]rule{
 	ReadBadges:             {about: aboutProject},
 	WriteBadges:            {about: aboutProject, role: role.Maintainer},
 	AdminJobTokenScope:     {about: aboutProject, role: role.Maintainer},
+	AdminRemoteMirrors:     {about: aboutProject, role: role.Maintainer},
 	ReadProjectMembers:     {about: aboutProject},
 	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
 	ReadGroup:              {about: aboutGroup},

@@ -65,6 +65,9 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 		return nil, err
 	}
 	if e.Ability() != "" && !s.Access.May(e.Ability()) {
+		if e.Denial() == http.StatusUnauthorized {
+			return nil, endpoint.Unauthorized("")
+		}
 		return nil, endpoint.Forbidden("")
 	}
 	if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path); err != nil {

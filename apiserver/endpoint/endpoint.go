@@ -50,6 +50,7 @@ type Endpoint struct {
 	public  bool
 	family  string
 
+	denial      int
 	conditional bool
 	perMinute   int
 	limited     string
@@ -115,6 +116,12 @@ func (e *Endpoint) Public() *Endpoint {
 	return e
 }
 
+// Denies replaces the status for callers without the ability, 403.
+func (e *Endpoint) Denies(code int) *Endpoint {
+	e.denial = code
+	return e
+}
+
 // Scopes replaces the scopes of which a token needs one; by default api, and read_api for reading.
 func (e *Endpoint) Scopes(scopes ...string) *Endpoint {
 	e.scopes = scopes
@@ -144,6 +151,14 @@ func (e *Endpoint) Ability() Ability { return e.ability }
 
 // RequiredScopes are those of which a token needs one.
 func (e *Endpoint) RequiredScopes() []string { return e.scopes }
+
+// Denial is the status for callers without the ability.
+func (e *Endpoint) Denial() int {
+	if e.denial == 0 {
+		return http.StatusForbidden
+	}
+	return e.denial
+}
 
 // IsPublic reports whether anonymous callers are served.
 func (e *Endpoint) IsPublic() bool { return e.public }

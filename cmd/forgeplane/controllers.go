@@ -1,18 +1,29 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/forgeplane/forgeplane/controllers"
+	"github.com/forgeplane/forgeplane/internal/egress"
 )
 
 // addControllers adds the controllers of all kinds to mgr.
-func addControllers(mgr ctrl.Manager, o *options, s shared) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
+	proxy, err := egress.NewProxy(ctx, s.targets)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(proxy); err != nil {
+		return fmt.Errorf("adding the way out: %w", err)
+	}
 	return controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
-		Namespace: o.namespace, AllowFileImport: o.development,
+		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/ids"
 )
 
@@ -35,6 +37,7 @@ type options struct {
 	concurrency int
 	ids         ids.Range
 	rootGroups  []string
+	mirrors     remotemirror.Limits
 
 	// of the REST API through kube-apiserver
 	service service
@@ -49,6 +52,7 @@ type options struct {
 	runtimeDir     string
 	hookBinary     string
 	gitBinary      string
+	allowTargets   []string
 
 	development bool
 }
@@ -58,7 +62,7 @@ type options struct {
 func defaults(p parts) *options {
 	return &options{
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
-		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID},
+		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
@@ -76,12 +80,17 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39 or later")
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
+	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
+		"networks and hosts that mirrors and imports may reach although they are not public, as in 10.0.0.0/8,git.internal")
 	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
 	o.activityDatabase.bind(f)
 	o.service.bind(f)
 	if p.controllers {
 		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
 		f.IntVar(&o.concurrency, "concurrency", o.concurrency, "how many objects of a kind are reconciled at once")
+		f.IntVar(&o.mirrors.Concurrency, "mirror-concurrency", o.mirrors.Concurrency, "how many mirrors are pushed at once")
+		f.IntVar(&o.mirrors.PerHost, "mirror-concurrency-per-host", o.mirrors.PerHost, "how many mirrors are pushed to one host at once")
+		f.DurationVar(&o.mirrors.Timeout, "mirror-timeout", o.mirrors.Timeout, "how long the push of a mirror may take")
 		f.Int64Var(&o.ids.First, "first-id", o.ids.First, "first REST id to allocate")
 		f.Int64Var(&o.ids.Last, "last-id", o.ids.Last, "last REST id to allocate")
 	}
@@ -104,6 +113,12 @@ func (o *options) validate() error {
 	}
 	if o.concurrency < 1 {
 		return errors.New("--concurrency is to be 1 or more")
+	}
+	if o.mirrors.Concurrency < 1 || o.mirrors.PerHost < 1 || o.mirrors.Timeout <= 0 {
+		return errors.New("--mirror-concurrency, --mirror-concurrency-per-host and --mirror-timeout are to be more than 0")
+	}
+	if _, err := o.targets(); err != nil {
+		return err
 	}
 	if _, err := o.external(); err != nil {
 		return err
@@ -156,6 +171,15 @@ func (o *options) external() (*url.URL, error) {
 		return nil, errors.New("--external-url is to be an http or https URL without credentials and query")
 	}
 	return u, nil
+}
+
+// targets says which hosts that users name may be reached.
+func (o *options) targets() (*egress.Policy, error) {
+	policy, err := egress.Parse(o.allowTargets)
+	if err != nil {
+		return nil, fmt.Errorf("--allow-private-targets: %w", err)
+	}
+	return policy, nil
 }
 
 func (o *options) rootGroupRules() ([]catalog.RootGroupRule, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/informer"
@@ -39,6 +40,8 @@ type shared struct {
 	activity     *activity.Store
 	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
 	direct client.Client
+	// targets says which hosts that users name may be reached.
+	targets *egress.Policy
 }
 
 // run runs the parts of the forge until ctx ends.
@@ -67,6 +70,10 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err != nil {
 		return err
 	}
+	targets, err := o.targets()
+	if err != nil {
+		return err
+	}
 	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary})
 	if err != nil {
 		return err
@@ -86,10 +93,10 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	cat.Remember(informers)
 	s := shared{
 		catalog: cat, repositories: repository.New(engine, cat),
-		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct,
+		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets,
 	}
 	if p.controllers {
-		if err := addControllers(mgr, o, s); err != nil {
+		if err := addControllers(ctx, mgr, o, s); err != nil {
 			return err
 		}
 		if err := mgr.Add(registration.NewWatch(o.registration(mgr, direct))); err != nil {

@@ -34,7 +34,7 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home,
+		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Activity: s.activity, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits,
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.

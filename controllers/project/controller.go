@@ -17,6 +17,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/reference"
@@ -37,6 +38,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// AllowFileImport lets importURL name directories of this machine: for development only.
 	AllowFileImport bool
+	// Egress is the way to what importURL names.
+	Egress *egress.Proxy
 }
 
 // Controller reconciles projects.

@@ -144,6 +144,15 @@ var _ = Describe("An imported project", func() {
 		f.ExpectStalled(tools, v1alpha1.ReasonInvalid, "importURL: file URLs are for development only: use http or https")
 	})
 
+	It("cannot be imported from a private network, unless the operator allows it", func() {
+		f = forge.New(cluster, forge.Options{AllowTargets: []string{}})
+		f.Run()
+		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/tools.git").Build()
+		f.Create(tools)
+		f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed, "requests to localhost are not allowed")
+		Expect(o.attempts.Load()).To(BeZero())
+	})
+
 	It("is imported with the credentials of a Secret", func() {
 		f.Run()
 		f.Create(secret("origin", map[string]string{"username": importer, "password": password}))

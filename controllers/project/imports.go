@@ -34,7 +34,10 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 	}
 	s := c.importer.begin(p, func(ctx context.Context, progress func(git.Progress)) error {
 		o.Progress = progress
-		return repo.Import(ctx, o)
+		return c.options.Egress.Through(func(proxy string) error {
+			o.Proxy = proxy
+			return repo.Import(ctx, o)
+		})
 	})
 	switch {
 	case s.retry > 0:

@@ -133,6 +133,9 @@ func indexes() []index {
 		{&v1alpha1.DeployKey{}, IndexProject, func(o client.Object) []string {
 			return optional(o, &o.(*v1alpha1.DeployKey).Spec.ProjectRef)
 		}},
+		{&v1alpha1.RemoteMirror{}, IndexProject, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.RemoteMirror).Spec.ProjectRef)
+		}},
 	}
 	all = append(all, membershipIndexes()...)
 	all = append(all, protectedBranchIndexes()...)
@@ -141,7 +144,7 @@ func indexes() []index {
 	all = append(all, jobTokenScopeIndexes()...)
 	for _, o := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{},
+		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{}, &v1alpha1.RemoteMirror{},
 	} {
 		all = append(all, index{o, IndexID, specID})
 	}

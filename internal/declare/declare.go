@@ -108,6 +108,14 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	return w.shown(ctx, obj)
 }
 
+// CreateUnseen makes an object of a kind that the cache does not hold, such as a Secret of a tenant.
+func (w *Writer) CreateUnseen(ctx context.Context, obj client.Object) error {
+	if err := w.client.Create(ctx, obj); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
 // How long it takes at most until the cache shows what another replica has made, or a Secret, and how often that is looked at.
 const (
 	ensureTimeout  = 10 * time.Second

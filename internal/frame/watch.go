@@ -60,6 +60,16 @@ func (w *Watch) OnReleased(obj client.Object, affected handler.MapFunc) *Watch {
 	return w
 }
 
+// OnGone calls gone with each object that has gone, for what is kept of it beside the reconciles.
+func (w *Watch) OnGone(obj client.Object, gone func(client.Object)) *Watch {
+	w.builder.Watches(obj, handler.Funcs{
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			gone(e.Object)
+		},
+	})
+	return w
+}
+
 // OnEnded wakes up the objects that come through a channel, as when work beside the reconciles has ended.
 func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *Watch {
 	w.builder.WatchesRawSource(source.TypedChannel(ended, &handler.TypedEnqueueRequestForObject[T]{}))

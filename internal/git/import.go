@@ -4,26 +4,24 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Errors of Import that are about what was asked for.
+// Errors of Import and Push that are about what was asked for.
 var (
 	// ErrURL: the URL is malformed, or of a kind that is not allowed.
-	ErrURL = errors.New("this URL cannot be imported from")
+	ErrURL = errors.New("this URL cannot be used")
 	// ErrCredentials: the other side wants credentials, or others.
 	ErrCredentials = errors.New("the other side does not accept the credentials, or asks for some")
 	// ErrTooLarge: the repository is larger than allowed.
 	ErrTooLarge = errors.New("the repository is larger than allowed")
 	// ErrTimeout: the time was not sufficient.
-	ErrTimeout = errors.New("the import took longer than allowed")
+	ErrTimeout = errors.New("it took longer than allowed")
 )
 
 // ImportOptions say what to import.
@@ -32,6 +30,8 @@ type ImportOptions struct {
 	URL string
 	// Username and Password are for Basic authentication. They are sent to the host of the URL only.
 	Username, Password string
+	// Proxy is the URL of an HTTP proxy to go through, with its own credentials; the proxies of the environment do not count then.
+	Proxy string
 	// AllowFile allows to import from directories of this machine, which makes them readable for whoever chooses the URL.
 	AllowFile bool
 	// DefaultBranch is that of a repository that says none. "main" if empty.
@@ -65,50 +65,20 @@ func (r *Repository) Import(ctx context.Context, o ImportOptions) error {
 	return r.create(func(staged *Repository) error { return staged.fetch(ctx, source, o) })
 }
 
-// source is another repository: its address without credentials, and how commands get there.
-type source struct {
-	url      string
-	settings []setting
-	secrets  []string
-}
-
 func (o *ImportOptions) source() (*source, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil { // the error of url.Parse quotes the URL, with its credentials
-		return nil, fmt.Errorf("%w: it is malformed", ErrURL)
+	s, err := target{URL: o.URL, Username: o.Username, Password: o.Password, Proxy: o.Proxy, allowFile: o.AllowFile}.source()
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case u.Scheme == "file" && !o.AllowFile, u.Scheme != "file" && u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: the scheme %q is not allowed", ErrURL, u.Scheme)
-	case u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
-		return nil, fmt.Errorf("%w: a file URL has an absolute path and no host", ErrURL)
-	case u.Scheme != "file" && u.Host == "":
-		return nil, fmt.Errorf("%w: it has no host", ErrURL)
+	redirects := "initial"
+	if s.authorized {
+		redirects = "false" // the header would go along
 	}
-	if u.User != nil && o.Username == "" && o.Password == "" {
-		o.Username = u.User.Username()
-		o.Password, _ = u.User.Password()
-	}
-	u.User = nil
-	s := &source{url: u.String(), settings: []setting{
-		{"protocol." + u.Scheme + ".allow", "always"},
-		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
-		{"http.followRedirects", "initial"},
-		{"fetch.unpackLimit", "1"}, // one pack, however small
-	}}
-	if o.Username != "" || o.Password != "" {
-		basic := base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))
-		s.secrets = []string{basic, o.Password}
-		s.settings = append(s.settings,
-			setting{"http.extraHeader", "Authorization: Basic " + basic},
-			setting{"http.followRedirects", "false"}) // the header would go along
-	}
+	s.settings = append(s.settings,
+		setting{"http.lowSpeedLimit", "1000"}, setting{"http.lowSpeedTime", "60"},
+		setting{"http.followRedirects", redirects},
+		setting{"fetch.unpackLimit", "1"}) // one pack, however small
 	return s, nil
-}
-
-// command is one that talks to the source.
-func (s *source) command(args ...string) command {
-	return command{args: args, settings: s.settings, secrets: s.secrets}
 }
 
 // fetch fills the staged repository.
@@ -133,7 +103,7 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 		c.args = append(c.args, "--upload-pack=git -c safe.directory=* upload-pack")
 	}
 	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-	c.dir, c.env = r.dir, []string{"GIT_DIR=."}
+	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.")
 	limited, stop := r.limit(ctx, o.MaxBytes)
 	defer stop()
 	if err := r.engine.run(limited, c); err != nil {
@@ -146,8 +116,6 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	}
 	return r.run(ctx, r.command("pack-refs", "--all"))
 }
-
-func (s *source) local() bool { return strings.HasPrefix(s.url, "file:") }
 
 // inspect asks for the default branch and the object format. Both are empty for an empty repository.
 func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string, err error) {

@@ -41,6 +41,7 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 		"Project":         {"path": "a", "groupRef": map[string]any{"name": "a"}},
 		"ProtectedBranch": {"branch": "a", "projectRef": map[string]any{"name": "a"}},
 		"TriggerToken":    {"projectRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},
+		"RemoteMirror":    {"projectRef": map[string]any{"name": "a"}, "url": "https://a"},
 		"User":            {"username": "a"},
 	}
 	for kind, crd := range kinds(t) {

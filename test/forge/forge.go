@@ -25,7 +25,9 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers"
+	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -39,6 +41,10 @@ type Options struct {
 	RootGroups []catalog.RootGroupRule
 	// AllowFileImport lets importURL name directories of this machine.
 	AllowFileImport bool
+	// AllowTargets name the networks and hosts that may be reached although they are private; the loopback when nil.
+	AllowTargets []string
+	// Mirrors limit pushes to mirrors; those by default when empty.
+	Mirrors remotemirror.Limits
 }
 
 // Forge is an installation of Forgeplane for one spec. Two on one cluster are like two replicas.
@@ -54,6 +60,7 @@ type Forge struct {
 
 	cluster     *Cluster
 	options     Options
+	egress      *egress.Proxy
 	engine      *git.Engine
 	events      *recorder
 	controllers map[string]reconcile.Reconciler
@@ -70,23 +77,47 @@ func New(c *Cluster, o Options) *Forge {
 	engine, err := git.NewEngine(ctx, git.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	cat := catalog.New(c.manager.GetCache(), o.RootGroups...)
+	if o.Mirrors == (remotemirror.Limits{}) {
+		o.Mirrors = remotemirror.DefaultLimits()
+	}
 	f := &Forge{
 		Catalog: cat, Repositories: repository.New(engine, cat),
 		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
 		cluster: c, options: o, engine: engine, events: &recorder{}, storages: GinkgoT().TempDir(),
-		controllers: map[string]reconcile.Reconciler{},
+		controllers: map[string]reconcile.Reconciler{}, egress: newEgress(ctx, o.AllowTargets),
 	}
 	writer := settled{c.manager.GetClient()}
 	f.IDs = ids.New(c.manager.GetCache(), c.manager.GetAPIReader(), writer, PlatformNamespace, o.IDs)
 	for _, one := range (controllers.Parts{
 		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
 		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
+		Egress: f.egress, Mirrors: o.Mirrors,
 	}).All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}
 	DeferCleanup(f.clean)
 	DeferCleanup(c.statuses.expectLawful)
 	return f
+}
+
+// newEgress starts a way out, which ends with the spec.
+func newEgress(ctx context.Context, allowed []string) *egress.Proxy {
+	GinkgoHelper()
+	if allowed == nil {
+		allowed = []string{"127.0.0.0/8", "::1"}
+	}
+	policy, err := egress.Parse(allowed)
+	Expect(err).NotTo(HaveOccurred())
+	proxy, err := egress.NewProxy(ctx, policy)
+	Expect(err).NotTo(HaveOccurred())
+	serving, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- proxy.Start(serving) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).WithTimeout(callTimeout).Should(Receive(Succeed()))
+	})
+	return proxy
 }
 
 // clean removes every object of Forgeplane, and what the controllers made besides.

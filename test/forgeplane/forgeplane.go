@@ -73,6 +73,8 @@ func (o Options) Program() (process.Program, error) {
 	args := []string{
 		string(part),
 		"--development",
+		// Mirrors may lead from one project to another.
+		"--allow-private-targets=127.0.0.1",
 		"--kubeconfig=" + kubeconfig,
 		"--service-port=" + strconv.Itoa(cmp.Or(o.ServicePort, o.TLSPort)),
 		"--service-external-name=localhost",

@@ -213,6 +213,22 @@ var _ = Describe("Whoever may edit one namespace", func() {
 		})
 	})
 
+	Describe("with a RemoteMirror", func() {
+		It("receives nothing of the project of others", func() {
+			w = newWorld()
+			var attempts []attempt
+			for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
+				m := forge.RemoteMirror("m", "https://example.com/m.git").Build()
+				m.Spec.ProjectRef = ref
+				attempts = append(attempts, attempt{"of it by " + how, m, v1alpha1.ReasonReferenceNotFound, "projectRef"})
+			}
+			w.try(attempts...)
+			mirrors, err := w.Catalog.RemoteMirrorsOf(GinkgoT().Context(), w.website)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(mirrors).To(BeEmpty())
+		})
+	})
+
 	Describe("with a ProtectedBranch", func() {
 		It("neither protects nor opens a branch of others", func() {
 			w = newWorld()

@@ -162,7 +162,7 @@ func (w *world) snapshot() map[string]string {
 	for _, list := range []client.ObjectList{
 		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
 		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{},
-		&corev1.SecretList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{},
+		&corev1.SecretList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{},
 	} {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {

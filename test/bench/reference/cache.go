@@ -42,7 +42,7 @@ func holdCache(ctx context.Context, kubeconfig string) error {
 	for _, kind := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.RepositoryStorage{}, &v1alpha1.Group{}, &v1alpha1.Project{},
 		&v1alpha1.Membership{}, &v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{},
-		&v1alpha1.Badge{}, &v1alpha1.JobTokenScope{},
+		&v1alpha1.Badge{}, &v1alpha1.JobTokenScope{}, &v1alpha1.RemoteMirror{},
 	} {
 		if _, err := all.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			return err

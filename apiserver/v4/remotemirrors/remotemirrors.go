@@ -1,0 +1,250 @@
+// Package remotemirrors is the family "Remote mirrors" of the administration interface document.
+package remotemirrors
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+
+// Family serves the mirrors of projects.
+type Family struct {
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	clock   clock.PassiveClock
+	targets *egress.Policy
+}
+
+// New returns the family; targets says which hosts may be pushed to.
+func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, targets *egress.Policy) *Family {
+	return &Family{catalog: cat, writer: w, clock: clk, targets: targets}
+}
+
+// Table lists the endpoints. Whoever sees the project and lacks the ability is told 401, signed in or not (API behaviour,
+// section 2.16).
+func (f *Family) Table() endpoint.Table {
+	table := endpoint.Table{
+		endpoint.Get("/projects/{id}/remote_mirrors", f.list).
+			Doc("List the mirrors of a project."),
+		endpoint.Get("/projects/{id}/remote_mirrors/{mirror_id}", f.get).
+			Doc("Get a mirror."),
+		endpoint.Post("/projects/{id}/remote_mirrors", f.create).
+			Doc("Push a project to another repository, over http or https. Credentials in the URL are kept in a Secret and never shown."),
+		endpoint.Put("/projects/{id}/remote_mirrors/{mirror_id}", f.update).
+			Doc("Change a mirror. Its URL cannot change."),
+		endpoint.Delete("/projects/{id}/remote_mirrors/{mirror_id}", f.remove).
+			Conditional().Doc("Remove a mirror. What it has pushed stays where it is."),
+		endpoint.Post("/projects/{id}/remote_mirrors/{mirror_id}/sync", f.sync).Status(http.StatusNoContent).
+			Doc("Push now, whatever has changed or failed."),
+	}
+	for _, e := range table {
+		e.Needs(auth.AdminRemoteMirrors).Public().Denies(http.StatusUnauthorized)
+	}
+	return table
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Mirror], error) {
+	p := auth.From(ctx).Scope.Project
+	all, err := f.catalog.RemoteMirrorsOf(ctx, p)
+	if err != nil {
+		return endpoint.List[Mirror]{}, err
+	}
+	all = slices.DeleteFunc(all, func(m *v1alpha1.RemoteMirror) bool { return m.Spec.ID == 0 }) // not known to the API yet
+	slices.SortFunc(all, func(a, b *v1alpha1.RemoteMirror) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	return endpoint.Page(r.Paging, all, func(m *v1alpha1.RemoteMirror) Mirror { return show(p, m) }), nil
+}
+
+type mirrorRequest struct {
+	ID       string `param:"id" doc:"Id or full path of the project."`
+	MirrorID int64  `param:"mirror_id" doc:"Id of the mirror."`
+}
+
+func (f *Family) get(ctx context.Context, r *mirrorRequest) (Mirror, error) {
+	m, err := f.own(ctx, r.MirrorID)
+	if err != nil {
+		return Mirror{}, err
+	}
+	return show(auth.From(ctx).Scope.Project, m), nil
+}
+
+type createRequest struct {
+	ID                    string                    `param:"id" doc:"Id or full path of the project."`
+	URL                   string                    `param:"url" required:"" doc:"Of the repository to push to, with credentials if it needs some."`
+	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed; not when omitted."`
+	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
+	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
+	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
+}
+
+// create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a Secret that
+// belongs to nothing, nor a push without it.
+func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
+	p := auth.From(ctx).Scope.Project
+	at, err := f.parse(r.URL)
+	if err != nil {
+		return Mirror{}, err
+	}
+	m := &v1alpha1.RemoteMirror{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, at.url, rand.Text())},
+		Spec:       v1alpha1.RemoteMirrorSpec{ProjectRef: v1alpha1.Reference{Name: p.Name}, URL: at.url, Enabled: ptr.To(false)},
+	}
+	change := settings{KeepDivergentRefs: r.KeepDivergentRefs, OnlyProtectedBranches: r.OnlyProtectedBranches, MirrorBranchRegex: r.MirrorBranchRegex}
+	if err := change.apply(m); err != nil {
+		return Mirror{}, err
+	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Mirror{}, refusal.Of(err, "")
+	}
+	if at.username != "" || at.password != "" {
+		m.Spec.SecretRef = &v1alpha1.LocalSecretReference{Name: "mirror-" + m.Name}
+		if at.password == "" {
+			m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
+		}
+	} else {
+		m.Spec.Enabled = ptr.To(r.Enabled.Or(false))
+	}
+	if err := f.writer.Create(ctx, m); err != nil {
+		return Mirror{}, refusal.Of(err, "")
+	}
+	if m.Spec.SecretRef != nil {
+		if err := f.keep(ctx, m, at, r.Enabled.Or(false)); err != nil {
+			return Mirror{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, m))
+		}
+	}
+	return show(p, m), nil
+}
+
+// keep puts the credentials into a Secret that goes with the mirror.
+func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.Namespace, Name: m.Spec.SecretRef.Name,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemoteMirror", Name: m.Name, UID: m.UID, Controller: ptr.To(true),
+			}},
+		},
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"username": []byte(at.username)},
+	}
+	if at.password != "" {
+		secret.Data["password"] = []byte(at.password)
+	}
+	if err := f.writer.CreateUnseen(ctx, secret); err != nil {
+		return err
+	}
+	return f.writer.Update(ctx, m, func() error {
+		m.Spec.Enabled = ptr.To(enabled)
+		return nil
+	})
+}
+
+// discardTimeout is what removing a mirror without its Secret may take.
+const discardTimeout = 10 * time.Second
+
+// discard removes a mirror that is no use, be the client there or not.
+func (f *Family) discard(ctx context.Context, m *v1alpha1.RemoteMirror) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := f.writer.Delete(ctx, m); !errors.Is(err, declare.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+type updateRequest struct {
+	ID                    string                    `param:"id" doc:"Id or full path of the project."`
+	MirrorID              int64                     `param:"mirror_id" doc:"Id of the mirror."`
+	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed."`
+	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
+	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
+	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Mirror, error) {
+	p := auth.From(ctx).Scope.Project
+	m, err := f.own(ctx, r.MirrorID)
+	if err != nil {
+		return Mirror{}, err
+	}
+	change := settings{
+		Enabled: r.Enabled, KeepDivergentRefs: r.KeepDivergentRefs, OnlyProtectedBranches: r.OnlyProtectedBranches, MirrorBranchRegex: r.MirrorBranchRegex,
+	}
+	if err := change.apply(m.DeepCopy()); err != nil {
+		return Mirror{}, err
+	}
+	if err := f.writer.Allow(ctx, p, m); err != nil {
+		return Mirror{}, refusal.Of(err, "")
+	}
+	if err := f.writer.Update(ctx, m, func() error { return change.apply(m) }); err != nil {
+		return Mirror{}, refusal.Of(err, "")
+	}
+	return show(p, m), nil
+}
+
+func (f *Family) remove(ctx context.Context, r *mirrorRequest) (endpoint.None, error) {
+	m, err := f.own(ctx, r.MirrorID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, m); err != nil {
+		return endpoint.None{}, refusal.Of(err, "")
+	}
+	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, m), "")
+}
+
+// sync asks the controller, which may be another process, by an annotation. It changes nothing of what is declared, so a project
+// that refuses changes over REST takes it.
+func (f *Family) sync(ctx context.Context, r *mirrorRequest) (endpoint.None, error) {
+	m, err := f.own(ctx, r.MirrorID)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if !m.Spec.IsEnabled() {
+		return endpoint.None{}, endpoint.BadRequest("the mirror is not enabled")
+	}
+	err = f.writer.Update(ctx, m, func() error {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, f.clock.Now().UTC().Format(time.RFC3339Nano))
+		return nil
+	})
+	return endpoint.None{}, refusal.Of(err, "")
+}
+
+// own returns a copy of the project's mirror that has an id.
+func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.RemoteMirror, error) {
+	all, err := f.catalog.RemoteMirrorsOf(ctx, auth.From(ctx).Scope.Project)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if m.Spec.ID == id && id != 0 {
+			return m.DeepCopy(), nil
+		}
+	}
+	return nil, endpoint.NotFound("")
+}

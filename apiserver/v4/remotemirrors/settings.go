@@ -1,0 +1,109 @@
+package remotemirrors
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/egress"
+)
+
+// The bounds of what is declared.
+const (
+	maxURL   = 2048
+	maxRegex = 255
+)
+
+// target is a URL, its credentials apart.
+type target struct{ url, username, password string }
+
+// parse checks a URL as far as that can be done without connecting. Nothing of it is repeated in an answer.
+func (f *Family) parse(text string) (target, error) {
+	if text == "" {
+		return target{}, invalid("url", "can't be blank")
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Opaque != "" || u.Scheme != "" && u.Hostname() == "" {
+		return target{}, invalid("url", "is blocked: URI is invalid")
+	}
+	switch u.Scheme {
+	case "http", "https":
+	case "ssh", "git":
+		return target{}, invalid("url", "is not supported: mirrors are pushed over http and https")
+	default:
+		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https, ssh, git")
+	}
+	at := target{}
+	if u.User != nil {
+		at.username = u.User.Username()
+		at.password, _ = u.User.Password()
+		if first, _ := utf8.DecodeRuneInString(at.username); at.username != "" && !unicode.IsLetter(first) && !unicode.IsDigit(first) {
+			return target{}, invalid("url", "is blocked: Username needs to start with an alphanumeric character")
+		}
+	}
+	switch err := f.targets.CheckHost(u.Hostname()); {
+	case errors.Is(err, egress.ErrLocalhost):
+		return target{}, invalid("url", "is blocked: Requests to localhost are not allowed")
+	case err != nil:
+		return target{}, invalid("url", "is blocked: Requests to the local network are not allowed")
+	}
+	u.User = nil
+	at.url = u.String()
+	if len(at.url) > maxURL {
+		return target{}, invalid("url", "is too long (maximum is 2048 characters)")
+	}
+	return at, nil
+}
+
+func invalid(attribute, what string) error {
+	return endpoint.Invalid(map[string][]string{attribute: {what}})
+}
+
+// settings are what a request says of how to push.
+type settings struct {
+	Enabled, KeepDivergentRefs, OnlyProtectedBranches endpoint.Optional[bool]
+	MirrorBranchRegex                                 endpoint.Optional[string]
+}
+
+// apply changes a mirror, unless that made it contradict itself.
+func (s settings) apply(m *v1alpha1.RemoteMirror) error {
+	if s.OnlyProtectedBranches.Null {
+		return invalid("only_protected_branches", "can't be blank")
+	}
+	if s.Enabled.Set {
+		m.Spec.Enabled = ptr.To(s.Enabled.Or(false))
+	}
+	if s.KeepDivergentRefs.Set {
+		m.Spec.KeepDivergentRefs = s.KeepDivergentRefs.Or(false)
+	}
+	if s.MirrorBranchRegex.Set {
+		m.Spec.BranchRegex = s.MirrorBranchRegex.Or("")
+	}
+	m.Spec.OnlyProtectedBranches = s.OnlyProtectedBranches.Or(m.Spec.OnlyProtectedBranches)
+	switch regex := m.Spec.BranchRegex; {
+	case regex == "":
+		return nil
+	case m.Spec.OnlyProtectedBranches:
+		return endpoint.Parameters("only_protected_branches, mirror_branch_regex are mutually exclusive")
+	case len([]rune(regex)) > maxRegex:
+		return invalid("mirror_branch_regex", "is too long (maximum is 255 characters)")
+	default:
+		return checkRegex(regex)
+	}
+}
+
+func checkRegex(regex string) error {
+	_, err := regexp.Compile(regex)
+	var wrong *syntax.Error
+	if errors.As(err, &wrong) {
+		return invalid("mirror_branch_regex", "not valid RE2 syntax: "+string(wrong.Code)+": "+wrong.Expr)
+	}
+	return err
+}

@@ -1,0 +1,67 @@
+package remotemirrors
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// Mirror is a mirror as it is shown.
+type Mirror struct {
+	ID                     int64         `json:"id"`
+	Enabled                bool          `json:"enabled"`
+	URL                    string        `json:"url" doc:"With asterisks in place of credentials."`
+	LastError              *string       `json:"last_error"`
+	LastSuccessfulUpdateAt endpoint.Time `json:"last_successful_update_at"`
+	LastUpdateAt           endpoint.Time `json:"last_update_at"`
+	LastUpdateStartedAt    endpoint.Time `json:"last_update_started_at"`
+	OnlyProtectedBranches  bool          `json:"only_protected_branches"`
+	KeepDivergentRefs      bool          `json:"keep_divergent_refs"`
+	MirrorBranchRegex      string        `json:"mirror_branch_regex"`
+	UpdateStatus           string        `json:"update_status" doc:"none, started, finished, failed or to_retry."`
+	AuthMethod             string        `json:"auth_method"`
+	HostKeys               []string      `json:"host_keys" doc:"Always empty: mirrors are not pushed over SSH."`
+}
+
+// statuses are the names that the interface document gives to how far a mirror is.
+var statuses = map[v1alpha1.MirrorUpdate]string{
+	"": "none", v1alpha1.MirrorNone: "none", v1alpha1.MirrorStarted: "started", v1alpha1.MirrorFinished: "finished",
+	v1alpha1.MirrorFailed: "failed", v1alpha1.MirrorToRetry: "to_retry",
+}
+
+// show shows a mirror of a project. What cannot be pushed is not enabled, whatever is declared.
+func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
+	s := &m.Status
+	shown := Mirror{
+		ID: m.Spec.ID, Enabled: m.Spec.IsEnabled() && p.Status.RefsChecksum != "", URL: mask(m),
+		LastSuccessfulUpdateAt: moment(s.LastSuccessfulUpdateAt), LastUpdateAt: moment(s.LastUpdateAt), LastUpdateStartedAt: moment(s.LastUpdateStartedAt),
+		OnlyProtectedBranches: m.Spec.OnlyProtectedBranches, KeepDivergentRefs: m.Spec.KeepDivergentRefs, MirrorBranchRegex: m.Spec.BranchRegex,
+		UpdateStatus: statuses[s.UpdateStatus], AuthMethod: "password", HostKeys: []string{},
+	}
+	if s.LastError != "" {
+		shown.LastError = &s.LastError
+	}
+	return shown
+}
+
+func moment(t *metav1.Time) endpoint.Time {
+	if t == nil {
+		return endpoint.Time{}
+	}
+	return endpoint.Time(t.Time)
+}
+
+// mask shows that there are credentials, which are nowhere but in the Secret.
+func mask(m *v1alpha1.RemoteMirror) string {
+	if m.Spec.SecretRef == nil {
+		return m.Spec.URL
+	}
+	credentials := "*****:*****@"
+	if m.Annotations[v1alpha1.AnnotationCredentials] == v1alpha1.CredentialsUsername {
+		credentials = "*****@"
+	}
+	return strings.Replace(m.Spec.URL, "://", "://"+credentials, 1)
+}

@@ -1,0 +1,174 @@
+// Package remotemirror reconciles mirrors: it pushes the repository of a project to another one whenever it changes.
+package remotemirror
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Limits of pushes.
+type Limits struct {
+	// Concurrency is how many run at once, and PerHost how many to one host.
+	Concurrency, PerHost int
+	// Timeout is for one push, and Stall how long its transfer may stand still.
+	Timeout, Stall time.Duration
+}
+
+// DefaultLimits are those of an installation that sets none.
+func DefaultLimits() Limits {
+	return Limits{Concurrency: 8, PerHost: 4, Timeout: time.Hour, Stall: 2 * time.Minute}
+}
+
+// Options of the controller.
+type Options struct {
+	// Secrets reads Secrets past the cache, which does not hold those of tenants.
+	Secrets client.Reader
+	// Clock times the attempts.
+	Clock clock.PassiveClock
+	// Egress is the way to the targets.
+	Egress *egress.Proxy
+	Limits Limits
+}
+
+// Controller reconciles mirrors.
+type Controller struct {
+	client       client.Client
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	pool         *pool
+	options      Options
+	frame        *frame.Frame[*v1alpha1.RemoteMirror]
+}
+
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
+	return &Controller{
+		client: c, catalog: cat, repositories: repos, pool: newPool(o.Clock, o.Limits), options: o,
+		frame: frame.New(c, r,
+			frame.WithIDs[*v1alpha1.RemoteMirror](ids),
+			frame.WithOwner(func(ctx context.Context, m *v1alpha1.RemoteMirror) (client.Object, error) {
+				return cat.Target(ctx, m.Namespace, &m.Spec.ProjectRef, nil)
+			})),
+	}
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	if err := mgr.Add(c.pool); err != nil {
+		return fmt.Errorf("adding the pool of pushes: %w", err)
+	}
+	all := &v1alpha1.RemoteMirrorList{}
+	w := frame.NewWatch(mgr, "remotemirror", &v1alpha1.RemoteMirror{}, o).
+		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
+		OnDeclared(&v1alpha1.ProtectedBranch{}, c.catalog.GuardedMirrors).
+		OnDeclared(&v1alpha1.Group{}, c.catalog.GuardedMirrors).
+		OnReleased(&v1alpha1.RemoteMirror{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+		OnGone(&v1alpha1.RemoteMirror{}, func(m client.Object) { c.pool.forget(m.GetUID()) })
+	return frame.OnEnded(w, c.pool.wake).Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one mirror up to date.
+func (c *Controller) Reconcile(ctx context.Context, m *v1alpha1.RemoteMirror) (reconcile.Result, error) {
+	return c.frame.Run(ctx, m, c.begin, c.mirror)
+}
+
+// begin gives a new mirror its first status.
+func (c *Controller) begin(_ context.Context, m *v1alpha1.RemoteMirror) error {
+	if m.Status.UpdateStatus == "" {
+		m.Status.UpdateStatus = v1alpha1.MirrorNone
+	}
+	return nil
+}
+
+// mirror pushes when that is due, and says how the pushes went.
+func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error {
+	if !m.Spec.IsEnabled() {
+		c.disable(m)
+		return nil
+	}
+	scope, err := c.project(ctx, m)
+	if err != nil {
+		c.pool.forget(m.UID)
+		return err
+	}
+	host, err := c.checkTarget(m)
+	if err != nil {
+		c.pool.forget(m.UID)
+		return err
+	}
+	rules, err := c.rules(ctx, m, scope)
+	if err != nil {
+		c.pool.forget(m.UID)
+		return err
+	}
+	p := scope.Project
+	if p.Status.RefsChecksum == "" {
+		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
+	}
+	now := c.options.Clock.Now()
+	at := c.pool.look(m.UID)
+	if at.phase == done {
+		conclude(m, at)
+		at = report{}
+	}
+	want := goal{refs: p.Status.RefsChecksum, rules: rules.digest()}
+	if at.phase == idle && due(m, want, now) {
+		at = c.pool.begin(m, host, want, c.push(m, p.DeepCopy(), rules))
+		m.Status.HandledSync = requested(m)
+	}
+	show(m, at)
+	return verdict(m, at, now)
+}
+
+// disable ends the push that runs.
+func (c *Controller) disable(m *v1alpha1.RemoteMirror) {
+	c.pool.forget(m.UID)
+	if m.Status.UpdateStatus == v1alpha1.MirrorStarted {
+		m.Status.UpdateStatus = v1alpha1.MirrorToRetry
+	}
+}
+
+// project resolves the project, which is to be reachable.
+func (c *Controller) project(ctx context.Context, m *v1alpha1.RemoteMirror) (catalog.Scope, error) {
+	p, err := c.catalog.Project(ctx, m.Namespace, m.Spec.ProjectRef)
+	if err != nil {
+		return catalog.Scope{}, reference.Unresolved("projectRef", err)
+	}
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return catalog.Scope{}, reference.Unresolved("projectRef", err)
+	}
+	return scope, reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path())
+}
+
+// checkTarget returns the host of the target, unless it is one that can be refused without asking for its address.
+func (c *Controller) checkTarget(m *v1alpha1.RemoteMirror) (string, error) {
+	u, err := url.Parse(m.Spec.URL)
+	if err != nil || u.Hostname() == "" {
+		return "", frame.Stalled(v1alpha1.ReasonInvalid, "url is malformed")
+	}
+	if err := c.options.Egress.CheckHost(u.Hostname()); err != nil {
+		return "", frame.Stalled(v1alpha1.ReasonTargetRefused, "url: %s: %w", u.Hostname(), err)
+	}
+	return u.Hostname(), nil
+}

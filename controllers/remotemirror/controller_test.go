@@ -1,0 +1,355 @@
+package remotemirror_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// expectUpdate expects that a mirror comes to this, and returns when the controllers are idle.
+func expectUpdate(m *v1alpha1.RemoteMirror, u v1alpha1.MirrorUpdate) {
+	GinkgoHelper()
+	f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", u))
+}
+
+// expectPushed expects that the target has what the project has.
+func expectPushed(m *v1alpha1.RemoteMirror) {
+	GinkgoHelper()
+	f.Refresh(website)
+	f.Eventually(m).WithTimeout(20 * time.Second).Should(And(
+		HaveField("Status.UpdateStatus", v1alpha1.MirrorFinished), HaveField("Status.PushedChecksum", website.Status.RefsChecksum)))
+	f.ExpectReady(m)
+	Expect(m.Status.LastError).To(BeEmpty())
+	Expect(m.Status.NextAttemptAt).To(BeNil())
+}
+
+// pass lets time go by.
+func pass(m *v1alpha1.RemoteMirror, d time.Duration) {
+	GinkgoHelper()
+	f.Clock.SetTime(f.Clock.Now().Add(d))
+	f.Change(m, func() { metav1.SetMetaDataAnnotation(&m.ObjectMeta, "test/look", f.Clock.Now().String()) })
+}
+
+var _ = Describe("A mirror", func() {
+	It("receives branches and tags, all that changes, and nothing when nothing does", func() {
+		f.Run()
+		first := commit("one")
+		push("HEAD:refs/heads/main", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		expectPushed(m)
+		Expect(there.refs()).To(Equal(map[string]string{"refs/heads/main": first, "refs/heads/topic": first, "refs/tags/v1": first}))
+		Expect(m.OwnerReferences).To(ConsistOf(HaveField("UID", website.UID)))
+		Expect(m.Status.LastSuccessfulUpdateAt).NotTo(BeNil())
+
+		By("a branch that is not the default one, a rewritten one, and one that goes")
+		worker.Git(GinkgoTB(), "commit", "--quiet", "--amend", "--message", "Rewritten")
+		rewritten := worker.Git(GinkgoTB(), "rev-parse", "HEAD")
+		push("+HEAD:refs/heads/main", ":refs/heads/topic", "HEAD:refs/heads/next")
+		expectPushed(m)
+		Expect(there.refs()).To(Equal(map[string]string{"refs/heads/main": rewritten, "refs/heads/next": rewritten, "refs/tags/v1": first}))
+
+		asked := there.asked.Load()
+		f.ExpectRestartWritesNothing()
+		Expect(there.asked.Load()).To(Equal(asked), "the target is left alone")
+	})
+
+	It("is given nothing of an empty repository", func() {
+		f.Run()
+		there.git.Git(GinkgoTB(), "fetch", "--quiet", worker.Dir, "+"+commit("theirs")+":refs/heads/main")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+		Expect(there.asked.Load()).To(BeZero())
+	})
+
+	It("is sent credentials, which are told nowhere", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		f.Create(secret("target", map[string]string{"username": username, "password": password}))
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
+		f.Create(m)
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+		Expect(fmt.Sprint(m)).NotTo(ContainSubstring(password))
+	})
+
+	It("says what is wrong with the Secret, and goes on when that is right", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "secretRef: there is no Secret target")
+		elsewhere := secret("target", map[string]string{"username": username, "password": password})
+		elsewhere.Namespace = f.NewNamespace()
+		s := secret("target", map[string]string{"other": "x"})
+		f.Create(elsewhere, s)
+		pass(m, 15*time.Second)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "secretRef: Secret target has neither a key username nor a key password")
+		f.Change(s, func() { s.StringData = map[string]string{"username": username, "password": "wrong-horse"} })
+		pass(m, 30*time.Second)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "does not accept the credentials")
+		Expect(fmt.Sprint(m)).NotTo(ContainSubstring("wrong-horse"))
+		Expect(m.Status.Attempts).To(BeEquivalentTo(3))
+		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
+		pass(m, time.Minute)
+		expectPushed(m)
+		Expect(m.Status.Attempts).To(BeZero())
+	})
+
+	It("is tried again with a growing delay, not by what is pushed meanwhile, and at once when somebody asks", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		there.down.Store(true)
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "503")
+		Expect(m.Status.UpdateStatus).To(Equal(v1alpha1.MirrorFailed))
+		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 11*time.Second, 2*time.Second))
+		Expect(there.asked.Load()).To(BeEquivalentTo(1))
+
+		commit("two")
+		push("HEAD:refs/heads/main")
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed)
+		Expect(there.asked.Load()).To(BeEquivalentTo(1))
+
+		pass(m, 15*time.Second)
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
+		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 22*time.Second, 4*time.Second))
+		f.ExpectRestartWritesNothing()
+		Expect(there.asked.Load()).To(BeEquivalentTo(2))
+
+		there.down.Store(false)
+		f.Change(m, func() {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, strings.Repeat("now", 40))
+		})
+		expectPushed(m)
+		Expect(m.Status.HandledSync).To(HaveLen(64))
+		asked := there.asked.Load()
+		f.ExpectRestartWritesNothing()
+		Expect(there.asked.Load()).To(Equal(asked))
+	})
+
+	It("folds what is pushed while it is pushed to", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		there.hold.Store(true)
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		expectUpdate(m, v1alpha1.MirrorStarted)
+		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+		f.ExpectWaiting(m, v1alpha1.ReasonProgressing, "the first push is under way")
+		for _, content := range []string{"two", "three", "four"} {
+			commit(content)
+			push("HEAD:refs/heads/main")
+		}
+		Expect(there.asked.Load()).To(BeEquivalentTo(1))
+		there.hold.Store(false)
+		there.release()
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", v1alpha1.MirrorFailed))
+		f.Change(m, func() { metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, "1") })
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", worker.Git(GinkgoTB(), "rev-parse", "HEAD")))
+		Expect(there.asked.Load()).To(BeEquivalentTo(2))
+	})
+
+	It("is pushed to again when the process ended in the middle", func() {
+		running := f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		there.hold.Store(true)
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		expectUpdate(m, v1alpha1.MirrorStarted)
+		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+		running.Stop()
+		Eventually(there.holding.Load).WithTimeout(20*time.Second).Should(BeZero(), "git has ended")
+		there.hold.Store(false)
+		f.Run()
+		expectPushed(m)
+	})
+
+	DescribeTable("ends pushing when it",
+		func(change func(m *v1alpha1.RemoteMirror)) {
+			f.Run()
+			commit("one")
+			push("HEAD:refs/heads/main")
+			there.hold.Store(true)
+			m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+			f.Create(m)
+			Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+			change(m)
+			Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeZero())
+			Expect(there.refs()).To(BeEmpty())
+		},
+		Entry("is disabled", func(m *v1alpha1.RemoteMirror) {
+			f.Change(m, func() { m.Spec.Enabled = ptr.To(false) })
+			f.ExpectReady(m)
+		}),
+		Entry("is deleted", func(m *v1alpha1.RemoteMirror) {
+			f.Delete(m)
+			f.ExpectGone(m)
+		}),
+		Entry("loses its project", func(m *v1alpha1.RemoteMirror) {
+			f.Delete(website)
+			f.ExpectGone(website, m)
+		}),
+	)
+
+	It("keeps to the branches that are protected, of the project and of its groups, and follows them", func() {
+		f.Run()
+		one := commit("one")
+		push("HEAD:refs/heads/main", "HEAD:refs/heads/release/1", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
+		there.git.Git(GinkgoTB(), "fetch", "--quiet", worker.Dir, one+":refs/heads/theirs")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).OnlyProtected().Build()
+		f.Create(m)
+		expectPushed(m)
+		Expect(there.refs()).To(And(HaveLen(3), HaveKey("refs/heads/main"), HaveKey("refs/heads/theirs"), HaveKey("refs/tags/v1")))
+		f.Create(forge.ProtectedBranch("release/*").Of(acme).Build())
+		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveKey("refs/heads/release/1"))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("keeps to the branches that match", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main", "HEAD:refs/heads/release/1", "HEAD:refs/heads/topic", "HEAD:refs/tags/v1")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Matching("^(main|rel)").Build()
+		f.Create(m)
+		expectPushed(m)
+		Expect(there.refs()).To(And(HaveLen(3), HaveKey("refs/heads/main"), HaveKey("refs/heads/release/1"), HaveKey("refs/tags/v1")))
+		f.Change(m, func() { m.Spec.BranchRegex = "topic" })
+		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveLen(4))
+	})
+
+	It("keeps what has diverged, names it, and goes on with the rest", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Keeping().Build()
+		f.Create(m)
+		expectPushed(m)
+		theirs := commit("theirs")
+		there.git.Git(GinkgoTB(), "fetch", "--quiet", worker.Dir, theirs+":refs/heads/main")
+		worker.Git(GinkgoTB(), "reset", "--quiet", "--hard", "HEAD~1")
+		ours := commit("ours")
+		push("HEAD:refs/heads/main")
+		f.ExpectWaiting(m, v1alpha1.ReasonPushIncomplete, "diverged", "refs/heads/main")
+		Expect(m.Status.LastError).To(ContainSubstring("refs/heads/main"))
+		Expect(m.Status.UpdateStatus).To(Equal(v1alpha1.MirrorFailed))
+		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", theirs))
+
+		push("HEAD:refs/heads/topic")
+		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveKeyWithValue("refs/heads/topic", ours))
+
+		f.Change(m, func() { m.Spec.KeepDivergentRefs = false })
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKeyWithValue("refs/heads/main", ours))
+	})
+
+	It("names what the target refuses, while the rest arrives", func() {
+		f.Run()
+		there.hook(`test "$1" != refs/heads/locked`)
+		commit("one")
+		push("HEAD:refs/heads/main", "HEAD:refs/heads/locked")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushIncomplete, "the target refuses these: refs/heads/locked (hook declined)")
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("waits for its project", func() {
+		f.Run()
+		m := forge.RemoteMirror("backup", there.url()).Of(forge.Project("later").In(acme).Build()).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
+		Expect(m.Status.UpdateStatus).To(Equal(v1alpha1.MirrorNone))
+		f.Create(forge.Project("later").In(acme).Build())
+		f.ExpectReady(m)
+	})
+})
+
+var _ = Describe("A target", func() {
+	It("in a private network is refused, by its name as well", func() {
+		f = forge.New(cluster, forge.Options{AllowTargets: []string{}})
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("literal", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectStalled(m, v1alpha1.ReasonTargetRefused, "requests to localhost are not allowed")
+		Expect(there.asked.Load()).To(BeZero())
+	})
+
+	It("that hangs is given up", func() {
+		limits := remotemirror.DefaultLimits()
+		limits.Timeout = time.Second
+		f = forge.New(cluster, forge.Options{Mirrors: limits})
+		f.Run()
+		there.hold.Store(true)
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "the push took longer than allowed")
+	})
+
+	DescribeTable("that is not to be had is told of",
+		func(url, words string) {
+			f.Run()
+			commit("one")
+			push("HEAD:refs/heads/main")
+			m := forge.RemoteMirror("backup", url).Of(website).Build()
+			f.Create(m)
+			f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, words)
+		},
+		Entry("when nobody answers", "http://127.0.0.1:1/t.git", "Failed to connect"),
+		Entry("when nobody knows the host", "https://nobody.invalid/t.git", "Could not resolve host nobody.invalid"),
+	)
+})
+
+var _ = Describe("What a mirror declares", func() {
+	DescribeTable("is refused by the schema",
+		func(change func(m *v1alpha1.RemoteMirror), words ...string) {
+			m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Build()
+			change(m)
+			f.ExpectRefused(m, words...)
+		},
+		Entry("with credentials in the URL", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:secret@example.com/t.git" }, "secretRef"),
+		Entry("with a user name in the URL", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann@example.com/t.git" }, "secretRef"),
+		Entry("with another protocol", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "ssh://example.com/t.git" }, "spec.url"),
+		Entry("with a line break", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/\nt.git" }, "spec.url"),
+		Entry("with two rules for branches", func(m *v1alpha1.RemoteMirror) {
+			m.Spec.OnlyProtectedBranches, m.Spec.BranchRegex = true, "main"
+		}, "exclude each other"),
+	)
+
+	It("is for one project and one target", func() {
+		m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Disabled().Build()
+		f.Create(m)
+		f.ExpectReady(m)
+		f.ExpectChangeRefused(m, func() { m.Spec.URL = "https://example.com/other.git" }, "url cannot change")
+		f.ExpectChangeRefused(m, func() { m.Spec.ProjectRef.Name = "other" }, "projectRef cannot change")
+	})
+
+	It("says when the expression is none", func() {
+		m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Matching(`(?!x)`).Build()
+		f.Create(m)
+		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
+	})
+})

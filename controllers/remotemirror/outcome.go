@@ -1,0 +1,153 @@
+package remotemirror
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// When a push that failed is repeated.
+const (
+	firstRetry = 10 * time.Second
+	lastRetry  = time.Hour
+	// jitter keeps the mirrors of one target from coming back together.
+	jitter = 0.2
+)
+
+// maxNamed is how many refs an error names.
+const maxNamed = 20
+
+// maxSync is how much of the annotation counts.
+const maxSync = 64
+
+// requested is the sync that somebody asks for.
+func requested(m *v1alpha1.RemoteMirror) string {
+	value := m.Annotations[v1alpha1.AnnotationSync]
+	return strings.ToValidUTF8(value[:min(len(value), maxSync)], "")
+}
+
+// due reports whether a mirror that does not push is to.
+func due(m *v1alpha1.RemoteMirror, want goal, now time.Time) bool {
+	s := &m.Status
+	fresh := s.PushedChecksum != want.refs || s.PushedRules != want.rules
+	switch {
+	case requested(m) != "" && requested(m) != s.HandledSync:
+		return true
+	case s.UpdateStatus == v1alpha1.MirrorStarted, s.UpdateStatus == v1alpha1.MirrorToRetry:
+		return true // the process that pushed has ended in the middle
+	case s.NextAttemptAt != nil && !now.Before(s.NextAttemptAt.Time):
+		return true
+	case s.ObservedGeneration != m.Generation && s.LastError != "":
+		return true // what was wrong may be right now
+	default:
+		// A target that does not answer is not asked more often because there is more to say.
+		return fresh && s.Attempts == 0
+	}
+}
+
+// conclude writes down how a push went.
+func conclude(m *v1alpha1.RemoteMirror, r report) {
+	s := &m.Status
+	s.UpdateStatus, s.LastError, s.NextAttemptAt = v1alpha1.MirrorFinished, "", nil
+	s.LastUpdateStartedAt, s.LastUpdateAt = moment(r.started), moment(r.ended)
+	switch {
+	case r.err != nil:
+		retry := wait.Jitter(min(firstRetry<<min(s.Attempts, 10), lastRetry), jitter)
+		s.UpdateStatus, s.LastError = v1alpha1.MirrorFailed, frame.Sanitise(words(r.err))
+		s.NextAttemptAt = moment(r.ended.Add(retry))
+		s.Attempts++
+		return
+	case len(r.result.Refused) > 0:
+		// What could arrive has. Somebody has to do something there, or here.
+		s.UpdateStatus, s.LastError = v1alpha1.MirrorFailed, frame.Sanitise(refusals(r.result.Refused))
+		s.NextAttemptAt = moment(r.ended.Add(wait.Jitter(lastRetry, jitter)))
+	default:
+		s.LastSuccessfulUpdateAt = moment(r.ended)
+	}
+	s.Attempts = 0
+	s.PushedChecksum, s.PushedRules = r.goal.refs, r.goal.rules
+}
+
+func moment(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
+
+// words are those for people, where git's are for its own.
+func words(err error) string {
+	switch {
+	case errors.Is(err, git.ErrCredentials):
+		return "the target does not accept the credentials, or asks for some"
+	case errors.Is(err, git.ErrTimeout):
+		return "the push took longer than allowed"
+	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
+		return "the repository of the project is not there"
+	}
+	failed := (*git.Error)(nil)
+	if errors.As(err, &failed) && failed.Stderr != "" {
+		return strings.Join(strings.Split(failed.Stderr, "\n"), "; ")
+	}
+	return err.Error()
+}
+
+// refusals name the refs that did not arrive.
+func refusals(all []git.RefusedRef) string {
+	var diverged, refused []string
+	for _, r := range all {
+		if r.Diverged {
+			diverged = append(diverged, r.Name)
+		} else {
+			refused = append(refused, fmt.Sprintf("%s (%s)", r.Name, r.Reason))
+		}
+	}
+	var parts []string
+	if len(diverged) > 0 {
+		parts = append(parts, "these have diverged and stay as they are on the target: "+some(diverged))
+	}
+	if len(refused) > 0 {
+		parts = append(parts, "the target refuses these: "+some(refused))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func some(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// show puts into the status what the mirror does now.
+func show(m *v1alpha1.RemoteMirror, at report) {
+	s := &m.Status
+	switch {
+	case at.phase == pushing:
+		s.UpdateStatus, s.LastUpdateStartedAt = v1alpha1.MirrorStarted, moment(at.started)
+	case at.phase == queued && s.UpdateStatus == v1alpha1.MirrorStarted:
+		s.UpdateStatus = v1alpha1.MirrorToRetry
+	}
+}
+
+// verdict is how the reconcile ends: by the last push, be another one running or not.
+func verdict(m *v1alpha1.RemoteMirror, at report, now time.Time) error {
+	s := &m.Status
+	var left time.Duration
+	if s.NextAttemptAt != nil && at.phase == idle {
+		left = max(s.NextAttemptAt.Sub(now), time.Second)
+	}
+	switch {
+	case s.LastError != "" && s.Attempts > 0:
+		return frame.WaitingFor(left, v1alpha1.ReasonPushFailed, "%s", s.LastError)
+	case s.LastError != "":
+		return frame.WaitingFor(left, v1alpha1.ReasonPushIncomplete, "%s", s.LastError)
+	case s.LastSuccessfulUpdateAt == nil:
+		return frame.Waiting(v1alpha1.ReasonProgressing, "the first push is under way")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,152 @@
+package remotemirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+func newLine(t *testing.T, l Limits) *pool {
+	t.Helper()
+	p := newPool(clocktesting.NewFakePassiveClock(time.Now()), l)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+	})
+	return p
+}
+
+func named(name string) *v1alpha1.RemoteMirror {
+	return &v1alpha1.RemoteMirror{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+}
+
+// held is a push that tells when it begins, and ends with what is sent, or with its context.
+type held struct {
+	began chan string
+	end   chan error
+}
+
+func (h held) push(name string) pushFunc {
+	return func(ctx context.Context) (git.PushResult, error) {
+		h.began <- name
+		select {
+		case err := <-h.end:
+			return git.PushResult{Updated: 1}, err
+		case <-ctx.Done():
+			return git.PushResult{}, ctx.Err()
+		}
+	}
+}
+
+func newHeld() held { return held{make(chan string, 100), make(chan error)} }
+
+func TestAPushIsToldOfOnce(t *testing.T) {
+	g := NewWithT(t)
+	p, h := newLine(t, DefaultLimits()), newHeld()
+	m := named("a")
+	g.Expect(p.look(m.UID).phase).To(Equal(idle))
+	want := goal{refs: "r", rules: "s"}
+	p.begin(m, "host", want, h.push("a"))
+	g.Eventually(func() phase { return p.look(m.UID).phase }).Should(Equal(pushing))
+	g.Expect(p.begin(m, "host", goal{refs: "other"}, h.push("b")).goal).To(Equal(want), "one at a time")
+	g.Eventually(h.began).Should(Receive(Equal("a")))
+	h.end <- errors.New("refused")
+	g.Eventually(p.wake).Should(Receive(HaveField("Object.Name", "a")))
+	ended := p.look(m.UID)
+	g.Expect(ended.phase).To(Equal(done))
+	g.Expect(ended.goal).To(Equal(want))
+	g.Expect(ended.err).To(MatchError("refused"))
+	g.Expect(p.look(m.UID).phase).To(Equal(idle))
+	g.Expect(h.began).To(BeEmpty())
+	g.Expect(p.hosts).To(BeEmpty())
+}
+
+func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
+	g := NewWithT(t)
+	p, h := newLine(t, Limits{Concurrency: 3, PerHost: 2}), newHeld()
+	for i := range 4 {
+		p.begin(named(fmt.Sprint("busy-", i)), "busy", goal{}, h.push("busy"))
+	}
+	p.begin(named("quiet"), "quiet", goal{}, h.push("quiet"))
+	p.begin(named("late"), "late", goal{}, h.push("late"))
+	for range 3 {
+		g.Eventually(h.began).Should(Receive(BeElementOf("busy", "quiet")))
+	}
+	g.Expect(p.look("busy-2").phase).To(Equal(queued), "there are two to its host")
+	g.Expect(p.look("quiet").phase).To(Equal(pushing), "who waits for a host keeps nobody else waiting")
+	g.Expect(p.look("late").phase).To(Equal(queued), "there are three")
+	g.Consistently(h.began).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for {
+			select {
+			case <-p.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for range 6 {
+		select {
+		case h.end <- nil:
+		case <-time.After(10 * time.Second):
+			t.Fatal("a push does not run")
+		}
+	}
+	for i := range 4 {
+		g.Eventually(func() phase { return p.look(types.UID(fmt.Sprint("busy-", i))).phase }).Should(BeElementOf(done, idle))
+	}
+}
+
+func TestForgettingEndsAPush(t *testing.T) {
+	g := NewWithT(t)
+	p, h := newLine(t, Limits{Concurrency: 1, PerHost: 1}), newHeld()
+	p.forget("nobody")
+	p.begin(named("a"), "host", goal{}, h.push("a"))
+	p.begin(named("b"), "host", goal{}, h.push("b"))
+	p.begin(named("c"), "host", goal{}, h.push("c"))
+	g.Eventually(h.began).Should(Receive(Equal("a")))
+	p.forget("b")
+	p.forget("a")
+	g.Eventually(p.wake).Should(Receive(HaveField("Object.Name", "a")))
+	g.Eventually(p.wake).Should(Receive(HaveField("Object.Name", "c")), "it has begun")
+	g.Eventually(h.began).Should(Receive(Equal("c")))
+	g.Expect(p.look("a").phase).To(Equal(idle))
+	h.end <- nil
+	g.Eventually(p.wake).Should(Receive())
+}
+
+func TestRetriesGrow(t *testing.T) {
+	g := NewWithT(t)
+	m, now := named("a"), time.Now()
+	for _, want := range []time.Duration{10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600} {
+		conclude(m, report{err: errors.New("no"), ended: now})
+		want *= time.Second
+		g.Expect(m.Status.NextAttemptAt.Sub(now)).To(And(BeNumerically(">=", want-time.Second), BeNumerically("<=", want*6/5)), "attempt %d", m.Status.Attempts)
+	}
+	conclude(m, report{ended: now, goal: goal{refs: "r"}})
+	g.Expect(m.Status).To(And(HaveField("Attempts", BeZero()), HaveField("LastError", BeEmpty()), HaveField("NextAttemptAt", BeNil()), HaveField("PushedChecksum", "r")))
+}
+
+func TestErrorsNameSoManyRefs(t *testing.T) {
+	g := NewWithT(t)
+	all := make([]git.RefusedRef, 0, 100)
+	for i := range 100 {
+		all = append(all, git.RefusedRef{Name: fmt.Sprintf("refs/heads/%d", i), Diverged: true})
+	}
+	g.Expect(refusals(all)).To(And(ContainSubstring("refs/heads/19 and 80 more"), Not(ContainSubstring("refs/heads/20"))))
+}

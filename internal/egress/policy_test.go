@@ -1,0 +1,68 @@
+package egress_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/internal/egress"
+)
+
+func TestAddresses(t *testing.T) {
+	none := &egress.Policy{}
+	for address, want := range map[string]error{
+		"1.1.1.1": nil, "93.184.216.34": nil, "2606:4700::1111": nil, "64:ff9b::101:101": nil, "2002:101:101::1": nil,
+		"127.0.0.1": egress.ErrLocalhost, "127.8.8.8": egress.ErrLocalhost, "::1": egress.ErrLocalhost, "0.0.0.0": egress.ErrLocalhost,
+		"::": egress.ErrLocalhost, "::ffff:127.0.0.1": egress.ErrLocalhost, "64:ff9b::7f00:1": egress.ErrLocalhost, "2002:7f00:1::": egress.ErrLocalhost,
+		"10.1.2.3": egress.ErrLocalNetwork, "172.16.0.1": egress.ErrLocalNetwork, "192.168.1.1": egress.ErrLocalNetwork,
+		"::ffff:10.1.2.3": egress.ErrLocalNetwork, "64:ff9b::a01:203": egress.ErrLocalNetwork, "64:ff9b:1::a01:203": egress.ErrLocalNetwork,
+		"169.254.169.254": egress.ErrLocalNetwork, "100.100.100.200": egress.ErrLocalNetwork, "168.63.129.16": egress.ErrLocalNetwork,
+		"192.0.0.192": egress.ErrLocalNetwork, "fd00:ec2::254": egress.ErrLocalNetwork, "fe80::1": egress.ErrLocalNetwork, "fe80::1%eth0": egress.ErrLocalNetwork,
+		"224.0.0.1": egress.ErrLocalNetwork, "ff02::1": egress.ErrLocalNetwork, "255.255.255.255": egress.ErrLocalNetwork, "0.1.2.3": egress.ErrLocalNetwork,
+		"240.0.0.1": egress.ErrLocalNetwork, "198.18.0.1": egress.ErrLocalNetwork, "2001:db8::1": egress.ErrLocalNetwork, "::7f00:1": egress.ErrLocalNetwork,
+		"2001:0:4136:e378::": egress.ErrLocalNetwork, "fec0::1": egress.ErrLocalNetwork,
+	} {
+		if err := none.Check("forge.example", netip.MustParseAddr(address)); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%s: got %v, want %v", address, err, want)
+		}
+	}
+}
+
+func TestWhatAnOperatorAllows(t *testing.T) {
+	p, err := egress.Parse([]string{"10.1.0.0/16", "127.0.0.1", "::1", "Git.Internal."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, address string
+		allowed       bool
+	}{
+		{"a.example", "10.1.2.3", true}, {"a.example", "::ffff:10.1.2.3", true}, {"a.example", "64:ff9b::a01:203", true},
+		{"a.example", "10.2.0.1", false}, {"a.example", "127.0.0.1", true}, {"a.example", "127.0.0.2", false}, {"a.example", "::1", true},
+		{"git.internal", "192.168.1.1", true}, {"GIT.internal.", "127.0.0.2", true}, {"x.git.internal", "192.168.1.1", false},
+	} {
+		if err := p.Check(c.host, netip.MustParseAddr(c.address)); (err == nil) != c.allowed {
+			t.Errorf("%s at %s: %v", c.host, c.address, err)
+		}
+	}
+	for _, bad := range []string{"", "http://x", "10.0.0.0/33", "*", "a b", "host:80"} {
+		if _, err := egress.Parse([]string{bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestHostsThatNeedNoResolving(t *testing.T) {
+	none := (*egress.Policy)(nil)
+	for host, want := range map[string]error{
+		"forge.example": nil, "1.1.1.1": nil, "1.1": nil, "1234567.example": nil, "08.1": nil, "256.1.1.1": nil, "1.2.3.4.5": nil,
+		"localhost": egress.ErrLocalhost, "LOCALHOST.": egress.ErrLocalhost, "x.localhost": egress.ErrLocalhost,
+		"127.0.0.1": egress.ErrLocalhost, "127.1": egress.ErrLocalhost, "2130706433": egress.ErrLocalhost, "0x7f000001": egress.ErrLocalhost,
+		"0177.0.0.1": egress.ErrLocalhost, "0x7F.1": egress.ErrLocalhost, "::1": egress.ErrLocalhost, "0": egress.ErrLocalhost,
+		"10.0.0.1": egress.ErrLocalNetwork, "fe80::1%25eth0": egress.ErrLocalNetwork,
+	} {
+		if err := none.CheckHost(host); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%s: got %v, want %v", host, err, want)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PushOptions say where to push to, and what.
+type PushOptions struct {
+	// URL is an http or https URL.
+	URL string
+	// Username and Password are for Basic authentication. They are sent to the host of the URL only.
+	Username, Password string
+	// Proxy is the URL of an HTTP proxy to go through, with its own credentials; the proxies of the environment do not count then.
+	Proxy string
+	// Branch says whether a branch, named without "refs/heads/", is pushed, and removed when it is gone. nil is for all.
+	Branch func(name string) bool
+	// Keep leaves alone what the other side has and this one has not. Without it the other side is forced to be the same, as far
+	// as Branch goes.
+	Keep bool
+	// Timeout is for the whole push. 0 is no limit.
+	Timeout time.Duration
+	// Stall is how long the transfer may stand still. A minute if 0; whole seconds count.
+	Stall time.Duration
+}
+
+// PushResult is what became of a push.
+type PushResult struct {
+	// Updated is how many refs of the other side were made, changed or removed.
+	Updated int
+	// Refused are those that were not, by their names.
+	Refused []RefusedRef
+}
+
+// RefusedRef is a ref that the other side did not take.
+type RefusedRef struct {
+	// Name is the full name.
+	Name string
+	// Reason is why, in the words of git or the other side, without credentials.
+	Reason string
+	// Diverged says that the other side has something there that this one has not.
+	Diverged bool
+}
+
+// Push makes the branches and tags of another repository those of this one. An empty repository pushes nothing, and so removes
+// nothing either. What the other side changes between the moment that it is asked and the push is not overwritten.
+//
+// It speaks to git's own HTTP helper, by the protocol of gitremote-helpers(7), rather than through `git push`: the names of the
+// refs go through a pipe, however many they are, and one conversation asks and pushes.
+func (r *Repository) Push(ctx context.Context, o PushOptions) (PushResult, error) {
+	s, err := target{URL: o.URL, Username: o.Username, Password: o.Password, Proxy: o.Proxy}.source()
+	if err != nil {
+		return PushResult{}, err
+	}
+	if o.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+		defer stop()
+	}
+	var local []Ref
+	for ref, err := range r.Refs(ctx, branches, tags) {
+		if err != nil {
+			return PushResult{}, fmt.Errorf("listing refs: %w", err)
+		}
+		local = append(local, ref)
+	}
+	if len(local) == 0 {
+		return PushResult{}, nil
+	}
+	stall := int(max(o.Stall, time.Second) / time.Second)
+	if o.Stall == 0 {
+		stall = 60
+	}
+	s.settings = append(s.settings,
+		// A server that is busy sends a few bytes now and then.
+		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", strconv.Itoa(stall)},
+		setting{"http.followRedirects", "false"})
+	result, err := r.converse(ctx, s, func(remote map[string]string) []change {
+		return plan(local, remote, o.Branch, o.Keep)
+	})
+	return result, explain(err)
+}
+
+// The refs that are pushed.
+const (
+	branches = "refs/heads/"
+	tags     = "refs/tags/"
+)
+
+// change is one of a ref of another repository.
+type change struct {
+	name string
+	// object is empty for a removal.
+	object string
+	force  bool
+}
+
+// plan says what to change so that remote, objects by the names of their refs, becomes as local is. Branches that branch does not
+// select do not count on either side.
+func plan(local []Ref, remote map[string]string, branch func(string) bool, keep bool) []change {
+	selected := func(name string) bool {
+		if short, ok := strings.CutPrefix(name, branches); ok {
+			return branch == nil || branch(short)
+		}
+		return strings.HasPrefix(name, tags)
+	}
+	var changes []change
+	here := make(map[string]bool, len(local))
+	for _, ref := range local {
+		here[ref.Name] = true
+		if selected(ref.Name) && remote[ref.Name] != ref.Object {
+			changes = append(changes, change{name: ref.Name, object: ref.Object, force: !keep})
+		}
+	}
+	if keep {
+		return changes
+	}
+	for name := range remote {
+		if !here[name] && selected(name) {
+			changes = append(changes, change{name: name})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
+	return changes
+}
+
+// command is the line that asks for the change.
+func (c change) command() string {
+	if c.object == "" {
+		return "push :" + c.name + "\n"
+	}
+	if c.force {
+		return "push +" + c.object + ":" + c.name + "\n"
+	}
+	return "push " + c.object + ":" + c.name + "\n"
+}
+
+// maxAdvertised is how much another repository may have to say about its refs.
+const maxAdvertised = 64 << 20
+
+// converse asks the other side for its refs and changes them as decided.
+func (r *Repository) converse(ctx context.Context, s *source, decide func(remote map[string]string) []change) (PushResult, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	asks, ask, err := os.Pipe() // git gets the end itself, so it can end without reading all
+	if err != nil {
+		return PushResult{}, fmt.Errorf("making a pipe: %w", err)
+	}
+	defer asks.Close()
+	answers, answer := io.Pipe()
+	scheme, _, _ := strings.Cut(s.url, ":")
+	c := s.command("remote-"+scheme, "origin", s.url)
+	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.")
+	c.stdin, c.stdout = asks, answer
+	ended := make(chan error, 1)
+	go func() {
+		err := r.run(ctx, c)
+		answer.CloseWithError(io.ErrUnexpectedEOF)
+		ended <- err
+	}()
+	d := dialogue{ask: ask, answers: bufio.NewScanner(io.LimitReader(answers, maxAdvertised)), secrets: s.secrets}
+	result, err := d.hold(decide)
+	ask.Close()
+	if err != nil {
+		stop(err)
+	}
+	_, _ = io.Copy(io.Discard, answers)
+	failed := <-ended
+	if err != nil && failed != nil {
+		return result, failed // it says more than the silence that follows
+	}
+	return result, err // when a ref was refused, git fails after it has said so
+}
+
+// dialogue is one with a remote helper.
+type dialogue struct {
+	ask     io.Writer
+	answers *bufio.Scanner
+	secrets []string
+}
+
+// hold goes from the list of refs to the end of the push.
+func (d *dialogue) hold(decide func(remote map[string]string) []change) (PushResult, error) {
+	if _, err := io.WriteString(d.ask, "option progress false\noption object-format true\nlist for-push\n"); err != nil {
+		return PushResult{}, err
+	}
+	remote, err := d.list()
+	if err != nil {
+		return PushResult{}, err
+	}
+	changes := decide(remote)
+	if len(changes) == 0 {
+		return PushResult{}, nil
+	}
+	lines := bufio.NewWriter(d.ask)
+	for _, c := range changes {
+		_, _ = lines.WriteString(c.command())
+	}
+	_ = lines.WriteByte('\n')
+	if err := lines.Flush(); err != nil {
+		return PushResult{}, err
+	}
+	return d.outcome(changes)
+}
+
+// list reads the refs that the other side has.
+func (d *dialogue) list() (map[string]string, error) {
+	remote := map[string]string{}
+	for options := 2; d.answers.Scan(); {
+		line := d.answers.Text()
+		switch {
+		case options > 0: // "ok" or "unsupported"
+			options--
+			continue
+		case line == "":
+			return remote, nil
+		}
+		object, name, _ := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, " ") // attributes may follow
+		// What git itself would not name a ref could be an instruction of another kind.
+		if IsObjectID(object) && (strings.HasPrefix(name, branches) || strings.HasPrefix(name, tags)) && CheckRefName(name) == nil {
+			remote[name] = object
+		}
+	}
+	return nil, d.broken()
+}
+
+// outcome reads what became of each change. The helper speaks of the refs that are not to change as well.
+func (d *dialogue) outcome(changes []change) (PushResult, error) {
+	asked := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		asked[c.name] = true
+	}
+	var result PushResult
+	for len(asked) > 0 && d.answers.Scan() {
+		status, rest, _ := strings.Cut(d.answers.Text(), " ")
+		name, reason, _ := strings.Cut(rest, " ")
+		switch {
+		case !asked[name]:
+			continue
+		case status == "ok":
+			result.Updated++
+		default:
+			result.Refused = append(result.Refused, d.refused(name, reason))
+		}
+		delete(asked, name)
+	}
+	if len(asked) > 0 {
+		return result, d.broken()
+	}
+	slices.SortFunc(result.Refused, func(a, b RefusedRef) int { return strings.Compare(a.Name, b.Name) })
+	return result, nil
+}
+
+// maxReason bounds what another side may say of one ref.
+const maxReason = 200
+
+func (d *dialogue) refused(name, reason string) RefusedRef {
+	if unquoted, err := strconv.Unquote(reason); err == nil {
+		reason = unquoted
+	}
+	said := &tail{limit: maxReason}
+	_, _ = io.WriteString(said, strings.ReplaceAll(reason, "\n", " "))
+	reason = redact(said.String(), d.secrets)
+	switch reason {
+	case "non-fast forward", "fetch first", "needs force", "already exists", "stale info":
+		return RefusedRef{Name: name, Reason: "it has diverged", Diverged: true}
+	case "":
+		reason = "refused"
+	}
+	return RefusedRef{Name: name, Reason: reason}
+}
+
+func (d *dialogue) broken() error {
+	if err := d.answers.Err(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("reading what git says: %w", err)
+	}
+	return errors.New("git ended in the middle of the push")
+}

@@ -1,0 +1,87 @@
+package git
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// target names another repository.
+type target struct {
+	URL                string
+	Username, Password string
+	Proxy              string
+	allowFile          bool
+}
+
+// source is another repository: its address without credentials, and how commands get there.
+type source struct {
+	url      string
+	settings []setting
+	env      []string
+	secrets  []string
+	// authorized says that credentials are sent.
+	authorized bool
+}
+
+// source checks the URL. The credentials go by way of the environment, which unlike arguments no other user of the machine
+// can see.
+func (t target) source() (*source, error) {
+	u, err := url.Parse(t.URL)
+	if err != nil { // the error of url.Parse quotes the URL, with its credentials
+		return nil, fmt.Errorf("%w: it is malformed", ErrURL)
+	}
+	switch {
+	case u.Scheme == "file" && !t.allowFile, u.Scheme != "file" && u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: the scheme %q is not allowed", ErrURL, u.Scheme)
+	case u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
+		return nil, fmt.Errorf("%w: a file URL has an absolute path and no host", ErrURL)
+	case u.Scheme != "file" && u.Host == "":
+		return nil, fmt.Errorf("%w: it has no host", ErrURL)
+	}
+	if u.User != nil && t.Username == "" && t.Password == "" {
+		t.Username = u.User.Username()
+		t.Password, _ = u.User.Password()
+	}
+	u.User = nil
+	s := &source{url: u.String(), settings: []setting{{"protocol." + u.Scheme + ".allow", "always"}}}
+	if err := s.through(t.Proxy); err != nil {
+		return nil, err
+	}
+	if t.Username != "" || t.Password != "" {
+		basic := base64.StdEncoding.EncodeToString([]byte(t.Username + ":" + t.Password))
+		s.authorized = true
+		s.secrets = append(s.secrets, basic, t.Password)
+		if t.Password == "" {
+			s.secrets = append(s.secrets, t.Username) // some servers take a token for a user name
+		}
+		s.settings = append(s.settings, setting{"http.extraHeader", "Authorization: Basic " + basic})
+	}
+	return s, nil
+}
+
+// through has commands go through a proxy, past which the environment offers no way.
+func (s *source) through(proxy string) error {
+	if proxy == "" {
+		return nil
+	}
+	u, err := url.Parse(proxy)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("%w: that of the proxy is malformed", ErrURL)
+	}
+	if password, ok := u.User.Password(); ok {
+		s.secrets = append(s.secrets, password)
+	}
+	s.settings = append(s.settings, setting{"http.proxy", proxy}, setting{"http.proxyAuthMethod", "basic"})
+	s.env = append(s.env, "NO_PROXY=", "no_proxy=")
+	return nil
+}
+
+func (s *source) local() bool { return strings.HasPrefix(s.url, "file:") }
+
+// command is one that talks to the source.
+func (s *source) command(args ...string) command {
+	return command{args: args, settings: s.settings, env: s.env, secrets: s.secrets}
+}
