@@ -101,6 +101,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	}{
 		{protectionRows, b.measureProtections},
 		{gitRows, b.measureGit},
+		{mirrorRows, b.measureMirrors},
 		{restRows, b.measureREST},
 		{startRows, b.measureStarts},
 	} {

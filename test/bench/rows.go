@@ -27,6 +27,10 @@ const (
 	rowPush       = "git/push"
 	rowPushRules  = "git/push-500-rules"
 
+	rowMirrorPush       = "mirrors/push"
+	rowMirrorIdle       = "mirrors/idle"
+	rowMirrorIdleWrites = "mirrors/idle-writes"
+
 	rowRESTRule       = "rest/protected-branch"
 	rowRESTRuleSlow   = "rest/protected-branch-p99"
 	rowRESTProject    = "rest/project"
@@ -45,6 +49,7 @@ var (
 	restartRows    = []string{rowRestart, rowRestartCPU, rowWrites, rowMemory, rowPeak, rowFreshChange, rowReconcile, rowIdle}
 	protectionRows = append([]string{rowReady, rowReadyCPU}, restartRows...)
 	gitRows        = []string{rowClone, rowCloneLarge, rowCloneMany, rowList, rowPush, rowPushRules}
+	mirrorRows     = []string{rowMirrorPush, rowMirrorIdle, rowMirrorIdleWrites}
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
 	startRows      = []string{rowFirstStart, rowSecondStart}
@@ -87,6 +92,12 @@ func rows() []*figures.Row {
 		{ID: rowPush, Name: "push of one commit to this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.5)},
 		{ID: rowPushRules, Name: "push of one commit, 500 protection rules", Unit: figures.Milliseconds, Against: "1 rule",
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 5}},
+
+		{ID: rowMirrorPush, Name: "one commit from the answer to its push to a mirror", Unit: figures.Milliseconds, Against: "1.3 bare pushes of it",
+			Bound: &figures.Bound{Of: figures.Difference, AtMost: 50}},
+		{ID: rowMirrorIdle, Name: "CPU while nothing happens, 500 mirrors", Unit: figures.PercentCPU, Against: "no mirrors",
+			Bound: &figures.Bound{Of: figures.Difference, AtMost: 0.5}},
+		{ID: rowMirrorIdleWrites, Name: "requests that write while nothing happens, 500 mirrors", Unit: figures.Writes, Bound: atMost(0)},
 	}
 	all = append(all, restRowsUnmeasured()...)
 	return append(all,

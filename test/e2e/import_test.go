@@ -94,7 +94,7 @@ func newElsewhere(username, password string) *elsewhere {
 	e.work = e.work.Clone(e.repository)
 	backend := &cgi.Handler{
 		Path: filepath.Join(e.work.Git("--exec-path"), "git-http-backend"),
-		Env:  append(e.work.Env, "GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1"), Logger: nil, Stderr: GinkgoWriter,
+		Env:  append(e.work.Env, "GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER="+username), Logger: nil, Stderr: GinkgoWriter,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, value, ok := r.BasicAuth(); !ok || name != username || value != password {

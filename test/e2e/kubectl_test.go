@@ -57,6 +57,11 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: JobTokenScope
 metadata: {name: app, namespace: TEAM}
 spec: {projectRef: {name: app}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: RemoteMirror
+metadata: {name: backup, namespace: TEAM}
+spec: {projectRef: {name: app}, url: "https://example.com/backup.git", enabled: false}
 `)
 	})
 

@@ -28,14 +28,14 @@ var _ = Describe("The samples", Ordered, func() {
 		// Other specs have tokens that are not Ready, on purpose.
 		admin.WaitReady("repositorystorage/default", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
-		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,badge,jobtokenscope", "--all")
+		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,badge,jobtokenscope,remotemirror", "--all")
 	})
 
 	DescribeTable("are not written again when the same YAML is applied again", func(options ...string) {
 		apply := append([]string{"apply", "--kustomize=config/samples"}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(20))
+		Expect(before).To(HaveLen(21))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}

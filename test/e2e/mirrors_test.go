@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// arrival is how soon a mirror has what was pushed.
+const arrival = 3 * time.Second
+
+// mirrored is what REST says of a mirror.
+type mirrored struct {
+	ID           int64   `json:"id"`
+	Enabled      bool    `json:"enabled"`
+	URL          string  `json:"url"`
+	UpdateStatus string  `json:"update_status"`
+	LastError    *string `json:"last_error"`
+	Keep         bool    `json:"keep_divergent_refs"`
+}
+
+var _ = Describe("A mirror", Ordered, func() {
+	const mirrors = "/projects/attic%2Fapp/remote_mirrors"
+	var attic team
+	var max terminal.Terminal
+	var client rest.Client
+	var password string
+
+	BeforeAll(func() {
+		attic = newTeam("attic")
+		// What a project protects by itself is the default branch, which is not pushed here.
+		attic.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: copy, namespace: TEAM}
+spec: {path: copy, groupRef: {name: TEAM}, defaultBranch: unused}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: AccessToken
+metadata: {name: TEAM-rest}
+spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
+`)
+		attic.waitReady("project/copy")
+		admin.WaitReady("accesstoken/attic-rest")
+		max = attic.start()
+		password = token("attic-max")
+		client = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("attic-rest"))
+		attic.apply(`
+apiVersion: v1
+kind: Secret
+metadata: {name: copy, namespace: TEAM}
+stringData: {username: TEAM-max, password: "` + password + `"}
+`)
+	})
+
+	refs := func() string { return max.Git("ls-remote", attic.url("copy")) }
+	eventually := func(what string, matches func() bool) {
+		GinkgoHelper()
+		begun := time.Now()
+		Eventually(matches).WithTimeout(arrival).WithPolling(polling).Should(BeTrue(), what)
+		report(what+" after", time.Since(begun))
+	}
+	const manifest = `
+apiVersion: forgeplane.dev/v1alpha1
+kind: RemoteMirror
+metadata: {name: copy, namespace: TEAM}
+spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
+`
+
+	It("that is declared follows each push: branches, tags, what is rewritten and what goes", func() {
+		yaml := strings.ReplaceAll(manifest, "URL", attic.url("copy"))
+		attic.apply(yaml)
+		attic.waitReady("remotemirror/copy")
+		first := max.Git("rev-parse", "HEAD")
+		Expect(refs()).To(ContainSubstring(first + "\trefs/heads/main"))
+
+		feature := max.Commit("feature.txt", "New.\n")
+		max.MustPush("feature")
+		eventually("a branch", func() bool { return strings.Contains(refs(), feature+"\trefs/heads/feature") })
+		max.Git("push", "origin", "HEAD:refs/tags/v1")
+		eventually("a tag", func() bool { return strings.Contains(refs(), feature+"\trefs/tags/v1") })
+		max.Git("commit", "--quiet", "--amend", "--message", "Rewritten")
+		max.MustPush("feature", "--force")
+		eventually("a forced push", func() bool { return strings.Contains(refs(), max.Git("rev-parse", "HEAD")+"\trefs/heads/feature") })
+		max.Git("push", "origin", ":refs/heads/feature", ":refs/tags/v1")
+		eventually("a deletion", func() bool { return !strings.Contains(refs(), "feature") && !strings.Contains(refs(), "v1") })
+
+		version := func() string {
+			return attic.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.metadata.resourceVersion} {.metadata.managedFields[*].manager}")
+		}
+		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Finished", "--timeout=30s", "remotemirror/copy")
+		before := version()
+		attic.apply(yaml)
+		Consistently(version).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
+	})
+
+	It("is seen, changed and removed over REST", func() {
+		all := rest.Must[[]mirrored](client, http.StatusOK, "GET "+mirrors, "")
+		Expect(all).To(ConsistOf(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastError", BeNil()),
+			HaveField("URL", strings.Replace(attic.url("copy"), "://", "://*****:*****@", 1)))))
+		path := fmt.Sprintf("%s/%d", mirrors, all[0].ID)
+		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"keep_divergent_refs":true}`)
+		Expect(attic.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.spec.keepDivergentRefs}")).To(Equal("true"))
+
+		By("keeping what has diverged")
+		theirs := attic.as("max").Clone(attic.url("copy"), "--branch=main")
+		ahead := theirs.Commit("theirs.txt", "Theirs.\n")
+		theirs.MustPush("main")
+		max.Git("reset", "--quiet", "--hard", "origin/main")
+		max.Commit("ours.txt", "Ours.\n")
+		max.MustPush("main")
+		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithTimeout(arrival).WithPolling(polling).
+			Should(And(HaveField("UpdateStatus", "failed"), HaveField("LastError", HaveValue(ContainSubstring("refs/heads/main")))))
+		Expect(refs()).To(ContainSubstring(ahead + "\trefs/heads/main"))
+		attic.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
+		eventually("what was kept", func() bool { return strings.Contains(refs(), max.Git("rev-parse", "HEAD")+"\trefs/heads/main") })
+
+		Expect(client.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
+		attic.kubectl("wait", "--for=delete", "--timeout=30s", "remotemirror/copy")
+		attic.kubectl("get", "secret", "copy") // it is somebody else's
+	})
+
+	It("that is made over REST has its credentials in a Secret, which goes with it", func() {
+		url := strings.Replace(attic.url("copy"), "://", "://attic-max:"+password+"@", 1)
+		made := rest.Must[mirrored](client, http.StatusCreated, "POST "+mirrors, fmt.Sprintf(`{"url":%q,"enabled":true}`, url))
+		Expect(made.URL).To(Equal(strings.Replace(attic.url("copy"), "://", "://*****:*****@", 1)))
+		object := admin.List("remotemirror", "--namespace=attic")[0]
+		Expect(object.Object["spec"]).To(And(HaveKeyWithValue("id", BeEquivalentTo(made.ID)), HaveKeyWithValue("url", attic.url("copy")), HaveKeyWithValue("enabled", true)))
+		attic.waitReady("remotemirror/" + object.GetName())
+		commit := max.Commit("rest.txt", "REST.\n")
+		max.MustPush("rest")
+		eventually("a branch", func() bool { return strings.Contains(refs(), commit+"\trefs/heads/rest") })
+		Expect(client.Status(fmt.Sprintf("POST %s/%d/sync", mirrors, made.ID))).To(Equal(http.StatusNoContent))
+
+		attic.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
+		Expect(client.Status(fmt.Sprintf("GET %s/%d", mirrors, made.ID))).To(Equal(http.StatusNotFound))
+		Eventually(func() string { return attic.kubectl("get", "secrets", "--output=name") }).WithTimeout(soon).WithPolling(polling).
+			ShouldNot(ContainSubstring("mirror-"))
+	})
+
+	It("tells its password to no process, and resumes after a crash in the middle of a push", func() {
+		const secret = "attic-correct-horse-battery"
+		credentials[secret] = true
+		target := newElsewhere("curator", secret)
+		target.hold()
+		attic.apply(`
+apiVersion: v1
+kind: Secret
+metadata: {name: held, namespace: TEAM}
+stringData: {username: curator, password: ` + secret + `}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: RemoteMirror
+metadata: {name: held, namespace: TEAM}
+spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: held}}
+`)
+		Eventually(target.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Started", "--timeout=30s", "remotemirror/held")
+		lines := commandLines()
+		Expect(lines).To(ContainSubstring("remote-http"))
+		expectNoCredential("a command line", lines)
+
+		Expect(syscall.Kill(pidOf("forgeplane all"), syscall.SIGKILL)).To(Succeed())
+		Expect(running.WaitEnded()).NotTo(Succeed())
+		Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "git ends with it")
+		target.release()
+		start()
+		attic.waitReady("remotemirror/held")
+		Expect(target.work.Git("ls-remote", target.repository)).To(ContainSubstring(max.Git("rev-parse", "origin/main") + "\trefs/heads/main"))
+
+		By("a target that vanishes, and comes back")
+		gone := target.repository + ".gone"
+		Expect(os.Rename(target.repository, gone)).To(Succeed())
+		commit := max.Commit("more.txt", "More.\n")
+		max.MustPush("more")
+		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=30s", "remotemirror/held")
+		said := attic.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")
+		Expect(said).To(ContainSubstring("not found"))
+		expectNoCredential("the error", said)
+		Expect(os.Rename(gone, target.repository)).To(Succeed())
+		attic.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
+		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
+			Should(ContainSubstring(commit + "\trefs/heads/more"))
+		attic.waitReady("remotemirror/held")
+		attic.kubectl("delete", "remotemirror", "held")
+	})
+})
+
+// commandLines are those of every process of this machine.
+func commandLines() string {
+	GinkgoHelper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err == nil { // else it has ended
+			all.WriteString(strings.ReplaceAll(string(text), "\x00", " ") + "\n")
+		}
+	}
+	return all.String()
+}
