@@ -9,6 +9,8 @@
 //	blank:"refuse"    400 "name is empty" when it is sent and blank
 //	values:"a,b"      400 "name does not have a valid value" otherwise
 //	minimum:"1"       the same for numbers below; maximum likewise
+//	exactlyOne:"x"    400 unless one parameter of those with the same x is sent, and no more
+//	atLeastOne:"x"    400 unless any parameter of those with the same x is sent
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
 //

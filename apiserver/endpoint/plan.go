@@ -38,8 +38,9 @@ func isOptional(t reflect.Type) bool {
 
 // plan is how a request type is filled in.
 type plan struct {
-	typ    reflect.Type
-	fields []field
+	typ     reflect.Type
+	fields  []field
+	choices []choice
 }
 
 // field is one parameter.
@@ -95,6 +96,7 @@ func compileStruct(t reflect.Type) *plan {
 		f.minimum, f.maximum = bound(sf, "minimum"), bound(sf, "maximum")
 		f.nested = nestedPlan(f.typ)
 		p.fields = append(p.fields, f)
+		p.choose(sf)
 	}
 	return p
 }
@@ -160,6 +162,9 @@ func (d *decoding) fill(p *plan, into reflect.Value, sent tree, path map[string]
 			continue
 		}
 		d.set(f, into.FieldByIndex(f.index), value, name)
+	}
+	for _, c := range p.choices {
+		d.check(c, sent, prefix)
 	}
 }
 

@@ -181,14 +181,11 @@ func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (K
 type updateRequest struct {
 	ID      string                    `param:"id" doc:"Id or full path of the project."`
 	KeyID   int64                     `param:"key_id" doc:"Id of the deploy key."`
-	Title   endpoint.Optional[string] `param:"title" doc:"What the key is for."`
-	CanPush endpoint.Optional[bool]   `param:"can_push" doc:"Whether the key may push."`
+	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" doc:"What the key is for."`
+	CanPush endpoint.Optional[bool]   `param:"can_push" atLeastOne:"change" doc:"Whether the key may push."`
 }
 
 func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
-	if !r.Title.Set && !r.CanPush.Set {
-		return Key{}, endpoint.Parameters("title, can_push are missing, at least one parameter must be provided")
-	}
 	k, err := f.own(ctx, r.KeyID)
 	if err != nil {
 		return Key{}, err

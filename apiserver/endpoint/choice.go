@@ -1,0 +1,58 @@
+package endpoint
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// choice is parameters of which some have to be sent, null or not.
+type choice struct {
+	tag, group string
+	names      []string
+}
+
+// The tags of choices.
+const (
+	exactlyOne = "exactlyOne"
+	atLeastOne = "atLeastOne"
+)
+
+// choose notes the choices that a field belongs to.
+func (p *plan) choose(sf reflect.StructField) {
+	for _, tag := range []string{exactlyOne, atLeastOne} {
+		group, ok := sf.Tag.Lookup(tag)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(p.choices, func(c choice) bool { return c.tag == tag && c.group == group })
+		if i < 0 {
+			i = len(p.choices)
+			p.choices = append(p.choices, choice{tag: tag, group: group})
+		}
+		p.choices[i].names = append(p.choices[i].names, sf.Tag.Get("param"))
+	}
+}
+
+// check says what is wrong with how many of a choice were sent.
+func (d *decoding) check(c choice, sent tree, prefix string) {
+	var all, there []string
+	for _, name := range c.names {
+		shown := name
+		if prefix != "" {
+			shown = prefix + "[" + name + "]"
+		}
+		all = append(all, shown)
+		if _, ok := sent[name]; ok {
+			there = append(there, shown)
+		}
+	}
+	switch {
+	case len(there) == 0 && c.tag == exactlyOne:
+		d.problem(strings.Join(all, ", "), "are missing, exactly one parameter must be provided")
+	case len(there) == 0:
+		d.problem(strings.Join(all, ", "), "are missing, at least one parameter must be provided")
+	case len(there) > 1 && c.tag == exactlyOne:
+		d.problem(strings.Join(there, ", "), "are mutually exclusive")
+	}
+}
