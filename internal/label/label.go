@@ -1,0 +1,93 @@
+// Package label knows what a label may say, and in which colors it is shown.
+package label
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/image/colornames" // the names of CSS are a table that others keep
+)
+
+// The colors of texts.
+const (
+	// Dark is for texts on a light background.
+	Dark = "#1F1E24"
+	// Light is for texts on a dark background.
+	Light = "#FFFFFF"
+)
+
+// The bounds of what is declared.
+const (
+	// MaxTitle is how many characters a title may have.
+	MaxTitle = 255
+	// MaxDescription is how many characters a description may have.
+	MaxDescription = 4096
+)
+
+// lightFrom is the sum of red, green and blue above which a background is light.
+const lightFrom = 500
+
+var (
+	hexadecimal = regexp.MustCompile(`^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$`)
+	titles      = regexp.MustCompile(`^[^\x00-\x1f,\x7f]+$`)
+)
+
+// Hex returns a color as #RGB or #RRGGBB: as it is written, or what the name of a color in CSS stands for, in whichever case.
+// It reports false for what is no color.
+func Hex(color string) (hex string, ok bool) {
+	color = strings.TrimSpace(color)
+	if hexadecimal.MatchString(color) {
+		return color, true
+	}
+	name := strings.ToLower(color)
+	if name == "rebeccapurple" { // which is younger than the table
+		return "#663399", true
+	}
+	c, ok := colornames.Map[name]
+	if !ok {
+		return "", false
+	}
+	return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B), true
+}
+
+// TextColor returns the color of a text that can be read on a background, which is given as Hex gives it. What is no color
+// counts as dark.
+func TextColor(background string) string {
+	if !hexadecimal.MatchString(background) {
+		return Light
+	}
+	digits := background[1:]
+	width := len(digits) / 3
+	sum := int64(0)
+	for i := range 3 {
+		part := digits[i*width : (i+1)*width]
+		if width == 1 {
+			part += part
+		}
+		n, _ := strconv.ParseInt(part, 16, 64) // they are digits
+		sum += n
+	}
+	if sum > lightFrom {
+		return Dark
+	}
+	return Light
+}
+
+// Title returns a title as it is declared, without the blanks around it, and what is wrong with it in the words of the REST
+// API.
+func Title(text string) (title string, problems []string) {
+	title = strings.TrimSpace(text)
+	if title == "" {
+		problems = append(problems, "can't be blank")
+	}
+	if !titles.MatchString(title) {
+		problems = append(problems, "is invalid")
+	}
+	if utf8.RuneCountInString(title) > MaxTitle {
+		problems = append(problems, fmt.Sprintf("is too long (maximum is %d characters)", MaxTitle))
+	}
+	return title, problems
+}

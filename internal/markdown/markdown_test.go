@@ -1,0 +1,75 @@
+package markdown
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+func TestLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", " \n": "",
+		"Bug reported by user":        "Bug reported by user",
+		"**must** be `fixed` ~~now~~": "<strong>must</strong> be <code>fixed</code> <del>now</del>",
+		"1 < 2 & 3":                   "1 &lt; 2 &amp; 3",
+		"[docs](https://a.example/)":  `<a href="https://a.example/" rel="nofollow">docs</a>`,
+		"one\n\ntwo":                  "<p>one</p>\n<p>two</p>",
+		"- a\n- b":                    "<ul>\n<li>a</li>\n<li>b</li>\n</ul>",
+		"a <b>bold</b> word":          "a <b>bold</b> word",
+	} {
+		if got := Line(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestNothingOfItIsDangerous(t *testing.T) {
+	for _, text := range []string{
+		"<script>alert(1)</script>", "a <img src=x onerror=alert(1)> b", "[a](javascript:alert(1))", "<a href=\"JaVaScRiPt:alert(1)\">a</a>",
+		"[a](data:text/html;base64,PHNjcmlwdD4=)", "<iframe src=\"https://a.example\"></iframe>", "<style>*{display:none}</style>", "<form action=\"//a\"><input></form>",
+		"<svg/onload=alert(1)>", "<p style=\"background:url(javascript:alert(1))\">a</p>", "![a](javascript:alert(1))", "<object data=\"x\"></object>",
+		"<a href=\"vbscript:x\">a</a>", "`<script>alert(1)</script>`", "<scr<script>ipt>alert(1)</script>", "<meta http-equiv=refresh content=0>",
+		"a\x00<script\x00>alert(1)</script>", "[x]: javascript:alert(1)\n\n[x]", "<https://a.example/\"onmouseover=alert(1)>",
+	} {
+		if wrong := dangers(HTML(text)); len(wrong) > 0 {
+			t.Errorf("%q: %q has %q", text, HTML(text), wrong)
+		}
+	}
+}
+
+// dangers are the elements, attributes and links of a text of HTML, as a browser reads it, that are not to be there.
+func dangers(text string) []string {
+	var found []string
+	for z := html.NewTokenizer(strings.NewReader(text)); z.Next() != html.ErrorToken; {
+		token := z.Token()
+		if token.Type == html.TextToken {
+			continue
+		}
+		if slices.Contains([]string{"script", "style", "iframe", "object", "embed", "form", "input", "svg", "math", "meta", "link", "base"}, token.Data) {
+			found = append(found, token.Data)
+		}
+		for _, a := range token.Attr {
+			u, err := url.Parse(a.Val)
+			link := a.Key == "href" || a.Key == "src"
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") || link && (err != nil || !slices.Contains([]string{"", "http", "https", "mailto"}, u.Scheme)) {
+				found = append(found, a.Key+"="+a.Val)
+			}
+		}
+	}
+	return found
+}
+
+// FuzzLine looks for texts whose HTML is dangerous, or whose rendering does not end.
+func FuzzLine(f *testing.F) {
+	for _, text := range []string{"a", "**a**", "<script>", "[a](b)", "| a |\n|---|", "\x00", strings.Repeat("[", 100), strings.Repeat("*a ", 50)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if wrong := dangers(Line(text)); len(wrong) > 0 {
+			t.Errorf("%q: %q has %q", text, Line(text), wrong)
+		}
+	})
+}
