@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
 	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
+	"github.com/forgeplane/forgeplane/controllers/label"
 	"github.com/forgeplane/forgeplane/controllers/membership"
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
@@ -77,6 +78,7 @@ func (p Parts) All() []Controller {
 		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{
 			Secrets: p.Secrets, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
 		})),
+		of("Label", c, label.New(c, e, cat, p.IDs)),
 	}
 }
 

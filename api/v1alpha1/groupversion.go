@@ -17,6 +17,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&DeployKey{}, &DeployKeyList{},
 		&Group{}, &GroupList{},
 		&JobTokenScope{}, &JobTokenScopeList{},
+		&Label{}, &LabelList{},
 		&Membership{}, &MembershipList{},
 		&Project{}, &ProjectList{},
 		&ProtectedBranch{}, &ProtectedBranchList{},

@@ -55,6 +55,21 @@ const (
 	RESTWritesRefuse RESTWrites = "Refuse"
 )
 
+// LabelPriority is the priority that a label has in one project.
+type LabelPriority struct {
+	// title of the label.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`
+	// +required
+	Title string `json:"title"`
+
+	// priority among the labels of the project: 0 is the highest.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Priority int32 `json:"priority"`
+}
+
 // ProjectSpec declares a project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(self.importURL) || (has(oldSelf.importURL) && self.importURL == oldSelf.importURL)",message="importURL is read once, when the project is created: it can be removed, not set or changed",fieldPath=".importURL"
@@ -139,6 +154,14 @@ type ProjectSpec struct {
 	// readOnly refuses pushes for a while, for example during maintenance of a shard.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
+
+	// labelPriorities are the priorities that labels of the project's groups have in this project. A label of the project's own has
+	// its priority in itself.
+	// +listType=map
+	// +listMapKey=title
+	// +kubebuilder:validation:MaxItems=200
+	// +optional
+	LabelPriorities []LabelPriority `json:"labelPriorities,omitempty"`
 
 	// restWrites says what REST callers may change of the project and its settings. With RefuseDeclared a write to an object
 	// that somebody declares through Kubernetes, such as a GitOps tool, is refused and names who does.

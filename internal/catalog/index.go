@@ -39,6 +39,10 @@ const (
 	IndexGrantee = "grantee"
 	// IndexBranch holds the key of the target of protections and the branch, joined.
 	IndexBranch = "branch"
+	// IndexLabel holds the key of the target of labels and the title, joined.
+	IndexLabel = "label"
+	// IndexTitle holds the titles of labels.
+	IndexTitle = "title"
 	// IndexMember holds the keys of the user and the target of a membership, joined.
 	IndexMember = "member"
 	// IndexStorage holds the name of the shard that a project is on, empty before one was chosen.
@@ -69,6 +73,9 @@ func memberKey(user, target string) string { return user + "|" + target }
 
 // branchKey is the key of a protection of a branch of a target.
 func branchKey(target, branch string) string { return target + "|" + branch }
+
+// labelKey is the key of a label of a target by its title.
+func labelKey(target, title string) string { return target + "|" + title }
 
 // AddIndexes registers every index that a catalog reads, before the cache starts.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -142,9 +149,11 @@ func indexes() []index {
 	all = append(all, triggerTokenIndexes()...)
 	all = append(all, badgeIndexes()...)
 	all = append(all, jobTokenScopeIndexes()...)
+	all = append(all, labelIndexes()...)
 	for _, o := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
 		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{}, &v1alpha1.RemoteMirror{},
+		&v1alpha1.Label{},
 	} {
 		all = append(all, index{o, IndexID, specID})
 	}
@@ -215,6 +224,22 @@ func jobTokenScopeIndexes() []index {
 				keys = append(keys, Key(o.GetNamespace(), e.ProjectRef))
 			}
 			return keys
+		}},
+	}
+}
+
+func labelIndexes() []index {
+	spec := func(o client.Object) v1alpha1.LabelSpec { return o.(*v1alpha1.Label).Spec }
+	return []index{
+		{&v1alpha1.Label{}, IndexProject, func(o client.Object) []string { return optional(o, spec(o).ProjectRef) }},
+		{&v1alpha1.Label{}, IndexGroup, func(o client.Object) []string { return optional(o, spec(o).GroupRef) }},
+		{&v1alpha1.Label{}, IndexTitle, func(o client.Object) []string { return some(spec(o).Title) }},
+		{&v1alpha1.Label{}, IndexLabel, func(o client.Object) []string {
+			target := cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)
+			if target == nil {
+				return nil
+			}
+			return []string{labelKey(Key(o.GetNamespace(), *target), spec(o).Title)}
 		}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -52,6 +53,26 @@ func (c *Catalog) ProjectKeys(ctx context.Context, p *v1alpha1.Project) []string
 // DeployKeyKeys returns every key under which a reference may name the deploy key.
 func DeployKeyKeys(k *v1alpha1.DeployKey) []string {
 	return append(idKeys(k.Spec.ID), nameKey(k.Namespace, k.Name))
+}
+
+// Standing is what the status of a group or project says of its place: it changes whenever the place does, and hardly ever else.
+func Standing(obj client.Object) string {
+	var path string
+	var common *v1alpha1.CommonStatus
+	switch o := obj.(type) {
+	case *v1alpha1.Group:
+		path, common = o.Status.FullPath, o.GetCommonStatus()
+	case *v1alpha1.Project:
+		path, common = o.Status.FullPath, o.GetCommonStatus()
+	default:
+		return ""
+	}
+	// The path of one that does not hold it is in what is said about that.
+	ready := meta.FindStatusCondition(common.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return path
+	}
+	return path + " " + ready.Reason + " " + ready.Message
 }
 
 // groupKeys returns the keys of the group as it is declared now.

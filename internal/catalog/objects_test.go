@@ -148,6 +148,19 @@ func asDefault(b *v1alpha1.ProtectedBranch) *v1alpha1.ProtectedBranch {
 	return b
 }
 
+func labelled(namespace, name, title string, of v1alpha1.Reference) *v1alpha1.Label {
+	return &v1alpha1.Label{ObjectMeta: meta("l", namespace, name), Spec: v1alpha1.LabelSpec{ProjectRef: &of, Title: title, Color: "#fff"}}
+}
+
+func labelledBelow(namespace, name, title string, of v1alpha1.Reference) *v1alpha1.Label {
+	return &v1alpha1.Label{ObjectMeta: meta("l", namespace, name), Spec: v1alpha1.LabelSpec{GroupRef: &of, Title: title, Color: "#fff"}}
+}
+
+func labelID(l *v1alpha1.Label, id int64) *v1alpha1.Label {
+	l.Spec.ID = id
+	return l
+}
+
 func toRole(r v1alpha1.AccessRole) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{Role: r} }
 
 func toUser(ref v1alpha1.Reference) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{UserRef: &ref} }

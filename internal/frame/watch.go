@@ -46,6 +46,12 @@ func (w *Watch) OnDeclared(obj client.Object, affected handler.MapFunc) *Watch {
 	return w
 }
 
+// OnPart is OnDeclared for what also depends on another part of obj, such as one of its status.
+func (w *Watch) OnPart(obj client.Object, part func(client.Object) string, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, changed(part)))
+	return w
+}
+
 // OnReady wakes up what affected maps to when obj becomes ready, ceases to be, or goes.
 func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, readiness))
@@ -107,6 +113,13 @@ var (
 		return !e.IsInInitialList && pinned(e.Object)
 	}})
 )
+
+// changed lets through what was declared anew, and changes of a part.
+func changed(part func(client.Object) string) predicate.Predicate {
+	return predicate.Or(declared, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return part(e.ObjectOld) != part(e.ObjectNew)
+	}})
+}
 
 // pinned reports whether an object has an id before it was given one.
 func pinned(obj client.Object) bool {

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -44,4 +45,23 @@ func TestAfterTheStartNothingIsEnqueuedTwice(t *testing.T) {
 	g := NewWithT(t)
 	group := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "new", Generation: 1}}
 	g.Expect(unseen.Create(event.CreateEvent{Object: group})).To(BeFalse())
+}
+
+func TestAPartOfAnObjectWakesUpWhatDependsOnIt(t *testing.T) {
+	g := NewWithT(t)
+	path := changed(func(o client.Object) string { return o.(*v1alpha1.Group).Status.FullPath })
+	group := func(generation int64, path, message string) *v1alpha1.Group {
+		o := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: generation}}
+		o.Status.FullPath, o.Status.Conditions = path, []metav1.Condition{{Message: message}}
+		return o
+	}
+	was := group(1, "a", "")
+	for _, tt := range []struct {
+		is    *v1alpha1.Group
+		wakes bool
+	}{{group(1, "a", "another"), false}, {group(1, "b", ""), true}, {group(2, "a", ""), true}} {
+		g.Expect(path.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: tt.is})).To(Equal(tt.wakes))
+	}
+	g.Expect(path.Delete(event.DeleteEvent{Object: was})).To(BeTrue())
+	g.Expect(path.Create(event.CreateEvent{Object: was})).To(BeTrue())
 }

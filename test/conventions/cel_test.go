@@ -38,6 +38,7 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 		"Badge":           {"projectRef": map[string]any{"name": "a"}, "linkURL": "https://a", "imageURL": "https://a"},
 		"DeployKey":       {"projectRef": map[string]any{"name": "a"}, "publicKey": "ssh-ed25519 AAAA"},
 		"Group":           {"path": "a"},
+		"Label":           {"title": "a", "color": "red", "projectRef": map[string]any{"name": "a"}},
 		"Project":         {"path": "a", "groupRef": map[string]any{"name": "a"}},
 		"ProtectedBranch": {"branch": "a", "projectRef": map[string]any{"name": "a"}},
 		"TriggerToken":    {"projectRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},

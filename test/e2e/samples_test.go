@@ -28,14 +28,14 @@ var _ = Describe("The samples", Ordered, func() {
 		// Other specs have tokens that are not Ready, on purpose.
 		admin.WaitReady("repositorystorage/default", "user/root", "user/max", "user/dana",
 			"accesstoken/root", "accesstoken/max", "accesstoken/dana")
-		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,badge,jobtokenscope,remotemirror", "--all")
+		acme.waitReady("group,project,membership,deploykey,protectedbranch,triggertoken,badge,jobtokenscope,remotemirror,label", "--all")
 	})
 
 	DescribeTable("are not written again when the same YAML is applied again", func(options ...string) {
 		apply := append([]string{"apply", "--kustomize=config/samples"}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(21))
+		Expect(before).To(HaveLen(23))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}
@@ -135,8 +135,9 @@ var _ = Describe("The samples", Ordered, func() {
 		report("project deleted after", time.Since(begun))
 		Expect(repository).NotTo(BeADirectory())
 		Expect(dana.Fail("git", "fetch")).To(ContainSubstring("could not be found or you don't have permission to view it"))
-		Eventually(acme.kubectl).WithArguments("get", "protectedbranch,deploykey,triggertoken,badge,jobtokenscope,secret", "--output=name").
-			WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "they go with the project")
+		Eventually(acme.kubectl).
+			WithArguments("get", "protectedbranch,deploykey,triggertoken,badge,jobtokenscope,remotemirror,secret,label", "--output=name").
+			WithTimeout(soon).WithPolling(polling).Should(Equal("label.forgeplane.dev/acme-urgent"), "they go with the project")
 	})
 
 	It("go with their namespace", func() {

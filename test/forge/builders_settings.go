@@ -171,6 +171,37 @@ func (b *ProtectedBranchBuilder) ForcePush() *ProtectedBranchBuilder {
 // Build returns the protection.
 func (b *ProtectedBranchBuilder) Build() *v1alpha1.ProtectedBranch { return b.obj.DeepCopy() }
 
+// LabelBuilder builds a Label.
+type LabelBuilder struct{ obj v1alpha1.Label }
+
+// LabelTitled begins a red label. Label itself is a word of Ginkgo.
+func LabelTitled(title string) *LabelBuilder {
+	return &LabelBuilder{v1alpha1.Label{
+		ObjectMeta: metav1.ObjectMeta{Name: strings.NewReplacer(" ", "-", ":", "-").Replace(strings.ToLower(title))},
+		Spec:       v1alpha1.LabelSpec{Title: title, Color: "#FF0000"},
+	}}
+}
+
+// Of says by name which group or project the label is of, and puts it into the same namespace.
+func (b *LabelBuilder) Of(target client.Object) *LabelBuilder {
+	GinkgoHelper()
+	b.obj.Namespace = target.GetNamespace()
+	b.obj.Spec.ProjectRef, b.obj.Spec.GroupRef = references(target)
+	return b
+}
+
+// Named sets the name of the object.
+func (b *LabelBuilder) Named(name string) *LabelBuilder { b.obj.Name = name; return b }
+
+// ID pins the id.
+func (b *LabelBuilder) ID(id int64) *LabelBuilder { b.obj.Spec.ID = id; return b }
+
+// Color sets the color.
+func (b *LabelBuilder) Color(color string) *LabelBuilder { b.obj.Spec.Color = color; return b }
+
+// Build returns the label.
+func (b *LabelBuilder) Build() *v1alpha1.Label { return b.obj.DeepCopy() }
+
 // Level is the access level that an object stands for: a User, a Group or a DeployKey, by name.
 func Level(grantee client.Object) (l v1alpha1.AccessLevel) {
 	GinkgoHelper()

@@ -23,7 +23,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 	forbidden := Satisfy(apierrors.IsForbidden)
 
 	It("read and write nothing of another namespace", func(ctx SpecContext) {
-		for _, o := range []client.Object{w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.secret} {
+		for _, o := range []client.Object{w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.label, w.secret} {
 			o = o.DeepCopyObject().(client.Object)
 			Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(o), o)).To(forbidden)
 			Expect(w.editor.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))).To(forbidden)
@@ -35,7 +35,7 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		for _, list := range []client.ObjectList{
 			&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{},
 			&v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{},
-			&v1alpha1.RemoteMirrorList{}, &corev1.SecretList{},
+			&v1alpha1.RemoteMirrorList{}, &v1alpha1.LabelList{}, &corev1.SecretList{},
 		} {
 			Expect(w.editor.List(ctx, list, client.InNamespace(w.team))).To(forbidden)
 			Expect(w.editor.List(ctx, list)).To(forbidden)
@@ -111,7 +111,9 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 })
 
 // tried are the namespaced kinds for which there are sentences. A new one is to get some.
-var tried = []string{"Badge", "DeployKey", "Group", "JobTokenScope", "Membership", "Project", "ProtectedBranch", "RemoteMirror", "TriggerToken"}
+var tried = []string{
+	"Badge", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project", "ProtectedBranch", "RemoteMirror", "TriggerToken",
+}
 
 var _ = It("is tried with every namespaced kind", func() {
 	f := forge.New(cluster, forge.Options{})

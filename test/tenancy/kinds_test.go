@@ -266,6 +266,23 @@ var _ = Describe("Whoever may edit one namespace", func() {
 		})
 	})
 
+	Describe("with a Label", func() {
+		It("neither gives a label to what others have nor takes one away", func() {
+			w = newWorld()
+			var attempts []attempt
+			for _, title := range []string{"bug", "docs"} {
+				for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
+					attempts = append(attempts, attempt{title + " of the project by " + how, labelled(title, &ref, nil), v1alpha1.ReasonReferenceNotFound, "projectRef"})
+				}
+				for how, ref := range refs("acme", "acme", w.acme.Spec.ID) {
+					attempts = append(attempts, attempt{title + " of the group by " + how, labelled(title, nil, &ref), v1alpha1.ReasonReferenceNotFound, "groupRef"})
+				}
+			}
+			attempts = append(attempts, attempt{"the same id", forge.LabelTitled("x").Of(w.mine).ID(w.label.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "})
+			w.try(attempts...)
+		})
+	})
+
 	It("makes nothing of others go with what is in the namespace", func() {
 		w = newWorld()
 		bait := forge.Group("bait").In(w.space).Build()
@@ -299,4 +316,10 @@ func protection(branch string, project, group *v1alpha1.Reference) *v1alpha1.Pro
 	b := forge.ProtectedBranch(branch).Push(forge.Role(v1alpha1.AccessDeveloper)).ForcePush().Build()
 	b.Spec.ProjectRef, b.Spec.GroupRef = project, group
 	return b
+}
+
+func labelled(title string, project, group *v1alpha1.Reference) *v1alpha1.Label {
+	l := forge.LabelTitled(title).Build()
+	l.Spec.ProjectRef, l.Spec.GroupRef = project, group
+	return l
 }

@@ -37,6 +37,7 @@ type world struct {
 	key       *v1alpha1.DeployKey
 	protected *v1alpha1.ProtectedBranch
 	trigger   *v1alpha1.TriggerToken
+	label     *v1alpha1.Label
 	secret    *corev1.Secret
 	ada       *v1alpha1.User
 	token     *v1alpha1.AccessToken
@@ -65,12 +66,13 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	w.key = forge.DeployKey("ci").Of(w.website).ReadWrite().Build()
 	w.protected = forge.ProtectedBranch("release/*").Of(w.website).Push(forge.Level(w.ada), forge.Level(w.key)).Build()
 	w.trigger = forge.TriggerToken("deploy").Of(w.website).OwnedBy(w.ada).Build()
+	w.label = forge.LabelTitled("bug").Of(w.website).Build()
 	w.secret = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.team, Name: "import"}, StringData: map[string]string{"username": "u", "password": "p"},
 	}
-	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.secret)
+	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.label, w.secret)
 	w.running = f.Run()
-	f.ExpectReady(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger)
+	f.ExpectReady(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.label)
 
 	w.editor = cluster.ClientOf("mallory@example.com")
 	f.Create(&rbacv1.RoleBinding{
@@ -162,7 +164,7 @@ func (w *world) snapshot() map[string]string {
 	for _, list := range []client.ObjectList{
 		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
 		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{},
-		&corev1.SecretList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{},
+		&corev1.SecretList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{}, &v1alpha1.LabelList{},
 	} {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
@@ -187,6 +189,12 @@ func (w *world) snapshot() map[string]string {
 	rules, err := w.Catalog.Rules(ctx, scope, []string{"main", "release/1"})
 	Expect(err).NotTo(HaveOccurred())
 	all["rules"] = fmt.Sprintf("%+v", rules)
+	labels, err := w.Catalog.Labels(ctx, scope)
+	Expect(err).NotTo(HaveOccurred())
+	all["labels"] = ""
+	for _, l := range labels {
+		all["labels"] += fmt.Sprintf("%s/%s %+v\n", l.Namespace, l.Name, l.Spec)
+	}
 	for _, path := range []string{"acme", "acme/website"} {
 		holder, err := w.Catalog.ByPath(ctx, path)
 		Expect(err).NotTo(HaveOccurred())

@@ -150,7 +150,7 @@ func mapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret")
 	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "AccessToken", "RepositoryStorage", "User")
-	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "Badge", "DeployKey", "Group", "JobTokenScope", "Membership", "Project",
+	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "Badge", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project",
 		"ProtectedBranch", "RemoteMirror", "TriggerToken")
 	return m
 }

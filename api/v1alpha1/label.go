@@ -1,0 +1,118 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// LabelSpec declares a label for the issues and merge requests of a project, or of all that are below a group.
+// +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
+// +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || self.projectRef == oldSelf.projectRef)",message="projectRef cannot change",fieldPath=".projectRef"
+// +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || self.groupRef == oldSelf.groupRef)",message="groupRef cannot change",fieldPath=".groupRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.priority) || has(self.projectRef)",message="priority is that of a project's label: a project gives priorities to labels of its groups in its own labelPriorities",fieldPath=".priority"
+type LabelSpec struct {
+	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740991
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// projectRef names a project in the same namespace.
+	// +optional
+	ProjectRef *Reference `json:"projectRef,omitempty"`
+
+	// groupRef names a group in the same namespace: every project below it inherits the label.
+	// +optional
+	GroupRef *Reference `json:"groupRef,omitempty"`
+
+	// title is what the label says, without commas and without blanks around it. A project has each title once, its groups'
+	// labels included.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`
+	// +required
+	Title string `json:"title"`
+
+	// color of the background: #RGB or #RRGGBB, or the name of a color of CSS.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]{3,20})$`
+	// +required
+	Color string `json:"color"`
+
+	// description says in Markdown what the label is for.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// priority of a project's label among those of the project: 0 is the highest. Without one it comes after all that have one.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
+}
+
+// LabelStatus is what Forgeplane observed of a label.
+type LabelStatus struct {
+	CommonStatus `json:",inline"`
+
+	// id that is in force.
+	// +optional
+	ID int64 `json:"id,omitempty"`
+
+	// targetPath is the full path of the project or group.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetPath string `json:"targetPath,omitempty"`
+
+	// color as #RGB or #RRGGBB.
+	// +kubebuilder:validation:MaxLength=7
+	// +optional
+	Color string `json:"color,omitempty"`
+
+	// textColor is the color of a text that can be read on the background.
+	// +kubebuilder:validation:MaxLength=7
+	// +optional
+	TextColor string `json:"textColor,omitempty"`
+}
+
+// Label is what issues and merge requests are marked with.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=flabel,categories=forge
+// +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.title
+// +kubebuilder:selectablefield:JSONPath=.spec.projectRef.name
+// +kubebuilder:selectablefield:JSONPath=.spec.groupRef.name
+// +kubebuilder:printcolumn:name="Of",type=string,JSONPath=.status.targetPath
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=.spec.title
+// +kubebuilder:printcolumn:name="Color",type=string,JSONPath=.spec.color
+// +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=.spec.priority
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
+type Label struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is declared.
+	// +required
+	Spec LabelSpec `json:"spec"`
+
+	// status is what Forgeplane observed.
+	// +kubebuilder:default={observedGeneration:-1}
+	// +optional
+	Status LabelStatus `json:"status,omitempty"`
+}
+
+// GetCommonStatus returns the part of the status that every kind has.
+func (l *Label) GetCommonStatus() *CommonStatus { return &l.Status.CommonStatus }
+
+// IDs returns where the declared id and the id in force are kept.
+func (l *Label) IDs() (spec, status *int64) { return &l.Spec.ID, &l.Status.ID }
+
+// LabelList is a list of labels.
+// +kubebuilder:object:root=true
+type LabelList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Label `json:"items"`
+}

@@ -1,0 +1,306 @@
+package label_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// aged waits until what is made from now on is younger than an object by the clock of the API server, which counts seconds.
+func aged(objs ...client.Object) {
+	GinkgoHelper()
+	for _, o := range objs {
+		Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">=", o.GetCreationTimestamp().Add(time.Second)))
+	}
+}
+
+var _ = Describe("A label", func() {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+		return forge.LabelTitled(name).Of(website).Build()
+	})
+
+	It("becomes ready, with its colors", func() {
+		l := forge.LabelTitled("bug").Of(website).Color("#D9534F").Build()
+		f.Create(l)
+		f.ExpectReady(l)
+		Expect(l.Status.TargetPath).To(Equal("acme/team/website"))
+		Expect(l.Status.Color).To(Equal("#D9534F"))
+		Expect(l.Status.TextColor).To(Equal("#FFFFFF"))
+		f.Change(l, func() { l.Spec.Color = "white" })
+		f.ExpectReady(l)
+		Expect(l.Spec.Color).To(Equal("white"))
+		Expect(l.Status.Color).To(Equal("#FFFFFF"))
+		Expect(l.Status.TextColor).To(Equal("#1F1E24"))
+	})
+
+	It("is invalid in a color that nobody knows", func() {
+		l := forge.LabelTitled("bug").Of(website).Color("reddish").Build()
+		f.Create(l)
+		f.ExpectStalled(l, v1alpha1.ReasonInvalid, "color reddish is none", "the name of a color of CSS")
+		Expect(l.Status.Color).To(BeEmpty())
+		Expect(l.Status.TextColor).To(BeEmpty())
+		f.Change(l, func() { l.Spec.Color = "red" })
+		f.ExpectReady(l)
+	})
+
+	DescribeTable("is refused by the schema",
+		func(change func(l *v1alpha1.Label), words string) {
+			l := forge.LabelTitled("bug").Of(website).Build()
+			change(l)
+			f.ExpectRefused(l, words)
+		},
+		Entry("without a project or group", func(l *v1alpha1.Label) { l.Spec.ProjectRef = nil }, "exactly one of the fields in [projectRef groupRef]"),
+		Entry("with both", func(l *v1alpha1.Label) { l.Spec.GroupRef = byName("acme") }, "exactly one of the fields in [projectRef groupRef]"),
+		Entry("with a reference to two things", func(l *v1alpha1.Label) { l.Spec.ProjectRef.Path = "acme/team/website" }, "exactly one of the fields in [name path id]"),
+		Entry("without a title", func(l *v1alpha1.Label) { l.Spec.Title = "" }, "spec.title"),
+		Entry("with a comma", func(l *v1alpha1.Label) { l.Spec.Title = "a,b" }, "spec.title"),
+		Entry("with a blank in front", func(l *v1alpha1.Label) { l.Spec.Title = " a" }, "spec.title"),
+		Entry("with a blank behind", func(l *v1alpha1.Label) { l.Spec.Title = "a " }, "spec.title"),
+		Entry("with a control character", func(l *v1alpha1.Label) { l.Spec.Title = "a\x1bb" }, "spec.title"),
+		Entry("with a line end", func(l *v1alpha1.Label) { l.Spec.Title = "a\n" }, "spec.title"),
+		Entry("with a title too long", func(l *v1alpha1.Label) { l.Spec.Title = strings.Repeat("a", 256) }, "spec.title"),
+		Entry("without a color", func(l *v1alpha1.Label) { l.Spec.Color = "" }, "spec.color"),
+		Entry("with too few digits", func(l *v1alpha1.Label) { l.Spec.Color = "#ab" }, "spec.color"),
+		Entry("with digits between", func(l *v1alpha1.Label) { l.Spec.Color = "#abcd" }, "spec.color"),
+		Entry("with digits that are none", func(l *v1alpha1.Label) { l.Spec.Color = "#abcdeg" }, "spec.color"),
+		Entry("with more than a color", func(l *v1alpha1.Label) { l.Spec.Color = "red;x:url(a)" }, "spec.color"),
+		Entry("with a description too long", func(l *v1alpha1.Label) { l.Spec.Description = strings.Repeat("a", 4097) }, "spec.description"),
+		Entry("with a negative priority", func(l *v1alpha1.Label) { l.Spec.Priority = ptr.To[int32](-1) }, "spec.priority"),
+		Entry("of a group, with a priority", func(l *v1alpha1.Label) {
+			l.Spec.ProjectRef, l.Spec.GroupRef, l.Spec.Priority = nil, byName("acme"), ptr.To[int32](0)
+		}, "labelPriorities"),
+	)
+
+	DescribeTable("may say",
+		func(title string) {
+			l := forge.LabelTitled("any").Of(website).Build()
+			l.Spec.Title = title
+			f.Create(l)
+			f.ExpectReady(l)
+		},
+		Entry("one character", "0"), Entry("anything but commas", "type::bug & more? 100% ~ #1/2"), Entry("what is no ASCII", "große Ändérung 🐛"),
+		Entry("as much as fits", strings.Repeat("ä", 255)),
+	)
+
+	It("changes in all but what it is of", func() {
+		l := forge.LabelTitled("bug").Of(website).Build()
+		f.Create(l)
+		f.ExpectChangeRefused(l, func() { l.Spec.ProjectRef = byPath("acme/team/website") }, "projectRef cannot change")
+		f.ExpectChangeRefused(l, func() { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byName("acme") }, "cannot change")
+		f.Change(l, func() {
+			l.Spec.Title, l.Spec.Color, l.Spec.Description, l.Spec.Priority = "defect", "#000", "Something is **wrong**", ptr.To[int32](0)
+		})
+		f.ExpectReady(l)
+	})
+
+	It("is left alone by a restart", func() {
+		f.NewStorage("default")
+		running := f.Run()
+		ofProject, ofGroup := forge.LabelTitled("bug").Of(website).Build(), forge.LabelTitled("docs").Of(acme).Build()
+		f.Create(ofProject, ofGroup)
+		f.ExpectReady(website, ofProject, ofGroup)
+		running.ExpectIdle()
+		f.ExpectRestartWritesNothing()
+	})
+})
+
+var _ = Describe("What a label is of", func() {
+	DescribeTable("is found",
+		func(change func(l *v1alpha1.Label), owner func() client.Object, path string) {
+			f.Change(website, func() { website.Spec.ID = 8 })
+			f.Change(acme, func() { acme.Spec.ID = 9 })
+			l := forge.LabelTitled("bug").Of(website).Build()
+			change(l)
+			f.Create(l)
+			f.ExpectReady(l)
+			Expect(l.Status.TargetPath).To(Equal(path))
+			Expect(l.OwnerReferences).To(ConsistOf(HaveField("UID", owner().GetUID())))
+		},
+		Entry("by the name of a project", func(*v1alpha1.Label) {}, func() client.Object { return website }, "acme/team/website"),
+		Entry("by the full path of a project", func(l *v1alpha1.Label) { l.Spec.ProjectRef = byPath("acme/TEAM/website") }, func() client.Object { return website }, "acme/team/website"),
+		Entry("by the id of a project", func(l *v1alpha1.Label) { l.Spec.ProjectRef = byID(8) }, func() client.Object { return website }, "acme/team/website"),
+		Entry("by the name of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byName("team") }, func() client.Object { return team }, "acme/team"),
+		Entry("by the full path of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byPath("acme/team") }, func() client.Object { return team }, "acme/team"),
+		Entry("by the id of a group", func(l *v1alpha1.Label) { l.Spec.ProjectRef, l.Spec.GroupRef = nil, byID(9) }, func() client.Object { return acme }, "acme"),
+	)
+
+	DescribeTable("is not found in another namespace",
+		func(project, group *v1alpha1.Reference, field string) {
+			f.Change(website, func() { website.Spec.ID = 8 })
+			f.Change(acme, func() { acme.Spec.ID = 9 })
+			l := forge.LabelTitled("bug").Of(website).Build()
+			l.Namespace, l.Spec.ProjectRef, l.Spec.GroupRef = f.NewNamespace(), project, group
+			f.Create(l)
+			f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, field)
+			Expect(l.Status.TargetPath).To(BeEmpty())
+			Expect(l.OwnerReferences).To(BeEmpty())
+		},
+		Entry("by the name of a project", byName("website"), nil, "projectRef: project website: not found"),
+		Entry("by the full path of a project", byPath("acme/team/website"), nil, "projectRef: project acme/team/website: not found"),
+		Entry("by the id of a project", byID(8), nil, "projectRef: project with id 8: not found"),
+		Entry("by the name of a group", nil, byName("acme"), "groupRef: group acme: not found"),
+		Entry("by the full path of a group", nil, byPath("acme"), "groupRef: group acme: not found"),
+		Entry("by the id of a group", nil, byID(9), "groupRef: group with id 9: not found"),
+	)
+
+	It("may appear later, change its name, and lose its path", func() {
+		f.Run()
+		aged(website)
+		later := forge.Project("later").In(acme).Build()
+		l := forge.LabelTitled("bug").Of(later).Build()
+		f.Create(l)
+		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, "projectRef: project later: not found")
+		f.Create(later)
+		f.ExpectReady(l)
+		f.Eventually(later).Should(HaveField("Status.FullPath", "acme/later"))
+
+		f.Change(later, func() { later.Spec.Path = "renamed" })
+		f.Eventually(l).Should(HaveField("Status.TargetPath", "acme/renamed"))
+		f.ExpectReady(l)
+		f.Change(acme, func() { acme.Spec.Path = "example" })
+		f.Eventually(l).Should(HaveField("Status.TargetPath", "example/renamed"))
+		f.Change(later, func() { later.Spec.Path = "TEAM" })
+		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotReady, "the Project later does not hold its full path")
+		f.Delete(acme)
+		f.ExpectWaiting(l, v1alpha1.ReasonReferenceNotFound, "projectRef", "acme")
+		Expect(l.Status.TargetPath).To(BeEmpty())
+	})
+
+	It("takes the label with it", func() {
+		f.NewStorage("default")
+		f.Run()
+		ofProject, ofGroup := forge.LabelTitled("bug").Of(website).Build(), forge.LabelTitled("docs").Of(acme).Build()
+		f.Create(ofProject, ofGroup)
+		f.ExpectReady(website, ofProject, ofGroup)
+		f.Delete(website)
+		f.ExpectGone(website, ofProject)
+		f.ExpectReady(ofGroup)
+		f.Delete(team, acme)
+		f.ExpectGone(ofGroup)
+	})
+})
+
+var _ = Describe("A title that is there twice", func() {
+	DescribeTable("is the older label's, and the younger one takes over when that goes",
+		func(other *v1alpha1.Reference) {
+			f.Change(website, func() { website.Spec.ID = 8 })
+			f.Run()
+			a := forge.LabelTitled("bug").Of(website).Named("a").Build()
+			b := forge.LabelTitled("bug").Of(website).Named("b").Build()
+			b.Spec.ProjectRef = other
+			f.Create(a, b)
+			older, younger := forge.ByAge(a, b)
+			f.ExpectReady(older)
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team/website is held by the older Label "+older.Name)
+			f.Delete(older)
+			f.ExpectReady(younger)
+		},
+		Entry("by name", byName("website")),
+		Entry("by full path", byPath("Acme/Team/Website")),
+		Entry("by id", byID(8)),
+	)
+
+	It("is that of an older label of a group above, until that has another one", func() {
+		f.Run()
+		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
+		f.Create(above)
+		aged(above)
+		ofTeam, ofProject := forge.LabelTitled("bug").Of(team).Named("of-team").Build(), forge.LabelTitled("bug").Of(website).Named("of-project").Build()
+		f.Create(ofTeam)
+		aged(ofTeam)
+		f.Create(ofProject)
+		f.ExpectReady(above)
+		f.ExpectStalled(ofTeam, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team is held by the older Label above")
+		f.ExpectStalled(ofProject, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team/website is held by the older Label above")
+		f.Change(above, func() { above.Spec.Title = "defect" })
+		f.ExpectReady(ofTeam)
+		f.ExpectStalled(ofProject, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team/website is held by the older Label of-team")
+		f.Delete(ofTeam)
+		f.ExpectReady(ofProject)
+		f.Change(above, func() { above.Spec.Title = "bug" })
+		f.ExpectStalled(ofProject, v1alpha1.ReasonAlreadyExists, "above")
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("is free again when the project moves away from the group that has it", func() {
+		f.Run()
+		aside := forge.Group("aside").In(namespace).Build()
+		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
+		f.Create(aside, above)
+		aged(above)
+		below := forge.LabelTitled("bug").Of(website).Named("below").Build()
+		f.Create(below)
+		f.ExpectStalled(below, v1alpha1.ReasonAlreadyExists, "above")
+		f.Change(website, func() { website.Spec.GroupRef = *byName("aside") })
+		f.ExpectReady(below)
+		Expect(below.Status.TargetPath).To(Equal("aside/website"))
+	})
+
+	It("is no matter to a group's label, whatever there is below", func() {
+		below := forge.LabelTitled("bug").Of(website).Named("below").Build()
+		f.Create(below)
+		aged(below)
+		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
+		f.Create(above)
+		f.ExpectReady(below)
+		f.ExpectReady(above)
+	})
+
+	It("may be so in another project, in another case, and elsewhere", func() {
+		other := forge.Project("other").In(team).Build()
+		f.Create(other)
+		all := []*v1alpha1.Label{
+			forge.LabelTitled("bug").Of(website).Named("a").Build(), forge.LabelTitled("Bug").Of(website).Named("b").Build(),
+			forge.LabelTitled("bug").Of(other).Named("c").Build(),
+		}
+		elsewhere := forge.LabelTitled("bug").Of(website).Build()
+		elsewhere.Namespace, elsewhere.Spec.ProjectRef = f.NewNamespace(), byPath("acme/team/website")
+		f.Create(elsewhere)
+		f.ExpectWaiting(elsewhere, v1alpha1.ReasonReferenceNotFound)
+		aged(elsewhere)
+		for _, l := range all {
+			f.Create(l)
+		}
+		for _, l := range all {
+			f.ExpectReady(l)
+		}
+	})
+
+	It("is inherited by the groups of another namespace", func() {
+		f.Change(acme, func() { acme.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll} })
+		guests := forge.Group("guests").In(f.NewNamespace()).BelowPath("acme").Build()
+		app := forge.Project("app").In(guests).Build()
+		above := forge.LabelTitled("bug").Of(acme).Build()
+		f.Create(guests, app, above)
+		aged(above)
+		below := forge.LabelTitled("bug").Of(app).Build()
+		f.Create(below)
+		f.ExpectReady(above)
+		f.ExpectStalled(below, v1alpha1.ReasonAlreadyExists, "held by the older Label "+namespace+"/bug")
+	})
+})
+
+var _ = Describe("An id that is pinned while another label has it", func() {
+	It("passes on when that label goes, as in a move from a project to its group", func() {
+		f.Run()
+		ofProject := forge.LabelTitled("bug").Of(website).Named("of-project").Build()
+		f.Create(ofProject)
+		f.ExpectReady(ofProject)
+		aged(ofProject)
+		ofGroup := forge.LabelTitled("bug").Of(team).Named("of-group").ID(ofProject.Spec.ID).Build()
+		f.Create(ofGroup)
+		f.ExpectStalled(ofGroup, v1alpha1.ReasonAlreadyExists, "id", "of-project")
+		f.ExpectReady(ofProject)
+		f.Delete(ofProject)
+		f.ExpectReady(ofGroup)
+		Expect(ofGroup.Status.ID).To(Equal(ofProject.Spec.ID))
+	})
+})

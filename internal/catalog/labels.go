@@ -1,0 +1,216 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+func (c *Catalog) labels(ctx context.Context, index string, keys ...string) ([]*v1alpha1.Label, error) {
+	var l v1alpha1.LabelList
+	return list(ctx, c.reader, &l, func() []v1alpha1.Label { return l.Items }, index, keys...)
+}
+
+// LabelScope returns what a label is declared for.
+func (c *Catalog) LabelScope(ctx context.Context, l *v1alpha1.Label) (Scope, error) {
+	return c.TargetScope(ctx, l.Namespace, l.Spec.ProjectRef, l.Spec.GroupRef)
+}
+
+// levels are the scope itself and those of the groups above, the nearest first.
+func (s Scope) levels() []Scope {
+	all := make([]Scope, 0, len(s.Groups)+1)
+	if s.Project != nil {
+		all = append(all, s)
+	}
+	for i := range s.Groups {
+		all = append(all, Scope{Groups: s.Groups[i:]})
+	}
+	return all
+}
+
+// InheritedLabel is a label, and what it is declared for: the scope that was asked about, or a group above.
+type InheritedLabel struct {
+	*v1alpha1.Label
+	Of Scope
+	// Above is how many levels above the scope that is, 0 for the scope itself.
+	Above int
+}
+
+// Labels returns the labels that are in force in a scope, the inherited ones included, from the nearest level to the farthest
+// and in no order within one. A label is not in force where an older one of its title is declared for the same target or for
+// a group above that, nor while another one holds its id.
+func (c *Catalog) Labels(ctx context.Context, s Scope) ([]InheritedLabel, error) {
+	levels := s.levels()
+	declared := make([][]*v1alpha1.Label, len(levels))
+	oldest := map[string]*v1alpha1.Label{}
+	inForce := map[*v1alpha1.Label]bool{}
+	for i := len(levels) - 1; i >= 0; i-- {
+		var err error
+		if declared[i], err = c.labelsOf(ctx, levels[i]); err != nil {
+			return nil, err
+		}
+		for _, l := range declared[i] {
+			if holder := oldest[l.Spec.Title]; holder == nil || Older(l, holder) {
+				oldest[l.Spec.Title] = l
+			}
+		}
+		for _, l := range declared[i] {
+			if oldest[l.Spec.Title] == l {
+				inForce[l] = true
+			}
+		}
+	}
+	all := make([]InheritedLabel, 0, len(inForce))
+	for i, level := range levels {
+		for _, l := range declared[i] {
+			if !inForce[l] {
+				continue
+			}
+			holds, err := c.HoldsLabelID(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			if holds {
+				all = append(all, InheritedLabel{Label: l, Of: level, Above: i})
+			}
+		}
+	}
+	return all, nil
+}
+
+// labelsOf returns the labels that are declared for a scope itself.
+func (c *Catalog) labelsOf(ctx context.Context, s Scope) ([]*v1alpha1.Label, error) {
+	index := IndexGroup
+	if s.Project != nil {
+		index = IndexProject
+	}
+	found, err := c.labels(ctx, index, s.keys()...)
+	return inNamespace(found, s.Namespace()), err
+}
+
+func inNamespace(labels []*v1alpha1.Label, namespace string) []*v1alpha1.Label {
+	kept := labels[:0]
+	for _, l := range labels {
+		if l.Namespace == namespace {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// HoldsLabelID reports whether a label holds its id. One whose status says so is believed; a new one, whose status is still to
+// come, is looked up.
+func (c *Catalog) HoldsLabelID(ctx context.Context, l *v1alpha1.Label) (bool, error) {
+	if l.Spec.ID == 0 || l.Status.ID == l.Spec.ID {
+		return l.Spec.ID != 0, nil
+	}
+	found, err := c.labels(ctx, IndexID, strconv.FormatInt(l.Spec.ID, 10))
+	return err == nil && Oldest(found).GetUID() == l.UID, err
+}
+
+// LabelHolder returns the oldest label of a title that is declared for a scope itself or for a group above; nil when there is
+// none.
+func (c *Catalog) LabelHolder(ctx context.Context, s Scope, title string) (*v1alpha1.Label, error) {
+	var all []*v1alpha1.Label
+	for _, level := range s.levels() {
+		found, err := c.labels(ctx, IndexLabel, labelKeys(level.keys(), title)...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inNamespace(found, level.Namespace())...)
+	}
+	return Oldest(all), nil
+}
+
+func labelKeys(targets []string, title string) []string {
+	keys := make([]string, 0, len(targets))
+	for _, t := range targets {
+		keys = append(keys, labelKey(t, title))
+	}
+	return keys
+}
+
+// ProjectLabel is a label, and the project that it is declared for.
+type ProjectLabel struct {
+	*v1alpha1.Label
+	Project *v1alpha1.Project
+}
+
+// ProjectLabels returns the labels of a title that are declared for any of the projects right in a group, in force or not.
+func (c *Catalog) ProjectLabels(ctx context.Context, g *v1alpha1.Group, title string) ([]ProjectLabel, error) {
+	found, err := c.labels(ctx, IndexTitle, title)
+	if err != nil {
+		return nil, err
+	}
+	var all []ProjectLabel
+	for _, l := range inNamespace(found, g.Namespace) {
+		if l.Spec.ProjectRef == nil {
+			continue
+		}
+		p, err := c.Project(ctx, l.Namespace, *l.Spec.ProjectRef)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		in, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		if same(in, g) {
+			all = append(all, ProjectLabel{l, p})
+		}
+	}
+	return all, nil
+}
+
+// LabelNamed returns the label that has the name of an object.
+func (c *Catalog) LabelNamed(ctx context.Context, key client.ObjectKey) (*v1alpha1.Label, error) {
+	var l v1alpha1.Label
+	if err := c.get(ctx, key, &l); err != nil {
+		return nil, fmt.Errorf("label %s: %w", key.Name, err)
+	}
+	return &l, nil
+}
+
+// LabelRivals maps a label to those that it may keep from being in force: the ones of its title for the same target, and for
+// everything below.
+func (c *Catalog) LabelRivals(ctx context.Context, obj client.Object) []reconcile.Request {
+	l := obj.(*v1alpha1.Label)
+	path := l.Status.TargetPath
+	if path == "" {
+		scope, err := c.LabelScope(ctx, l)
+		if err != nil {
+			return nil // it holds nothing
+		}
+		path = scope.Path()
+	}
+	rivals, err := c.labels(ctx, IndexTitle, l.Spec.Title)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Looking up the labels of a title", "label", client.ObjectKeyFromObject(l))
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, r := range rivals {
+		// One that has no path yet is about to be reconciled anyway.
+		if within(r.Status.TargetPath, path) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
+	}
+	return requests
+}
+
+// within reports whether a full path is that of a group or project, or leads to something below it.
+func within(fullPath, above string) bool {
+	n := len(above)
+	return len(fullPath) >= n && strings.EqualFold(fullPath[:n], above) && (len(fullPath) == n || fullPath[n] == '/')
+}
