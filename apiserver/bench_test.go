@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -21,7 +22,7 @@ import (
 // BenchmarkREST serves the requests that make bench counts, without a network, and reports what each allocates. The rows
 // that end in "changing" are of a forge in which an object changes before every request, so that nothing is remembered.
 func BenchmarkREST(b *testing.B) {
-	const projects, rules, first = 2500, 45, 100_000
+	const projects, rules, labels, first = 2500, 45, 200, 100_000
 	w := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
 	for n := range projects {
 		p := familytest.Project(team, fmt.Sprintf("many-%d", n), int64(first+n), "team", v1alpha1.VisibilityPrivate)
@@ -37,6 +38,11 @@ func BenchmarkREST(b *testing.B) {
 			},
 		})
 	}
+	for n := range labels {
+		l := label(int64(first+n), fmt.Sprintf("area::%04d", n), v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: "many-0"}})
+		l.Name, l.Spec.Description, l.Status.ID = fmt.Sprintf("label-%d", n), fmt.Sprintf("Everything that has to do with the **area** %d.", n), l.Spec.ID
+		w.Put(l)
+	}
 	external, err := url.Parse(familytest.WebURL)
 	if err != nil {
 		b.Fatal(err)
@@ -44,11 +50,11 @@ func BenchmarkREST(b *testing.B) {
 	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
 	handler := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat),
-		writer: declare.NewWriter(nil, nil, ids), ids: ids, log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
+		writer: declare.NewWriter(nil, nil, ids), ids: ids, activity: activitytest.Open(b), log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
 	})
 	for _, path := range []string{
 		"/user", "/projects/100000", "/projects/100000/protected_branches/release%2F07%2F%2A",
-		"/projects/100000/protected_branches?per_page=20", "/projects?per_page=20",
+		"/projects/100000/protected_branches?per_page=20", "/projects?per_page=20", "/projects/100000/labels?per_page=20",
 	} {
 		for _, changing := range []bool{false, true} {
 			name := path

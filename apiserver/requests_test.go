@@ -74,6 +74,7 @@ var named = map[string]string{
 	"all/{user_id}":                 strconv.Itoa(targetID),
 	"deploy_keys/{key_id}":          strconv.Itoa(keyID),
 	"protected_branches/{name}":     "main",
+	"labels/{label_id}":             "bug",
 	"triggers/{trigger_id}":         strconv.Itoa(triggerID),
 	"badges/{badge_id}":             strconv.Itoa(badgeID),
 	"allowlist/{target_project_id}": strconv.Itoa(otherProjectID),
@@ -107,13 +108,23 @@ var bodies = map[string]string{
 	"POST /projects/{id}/job_token_scope/allowlist":  fmt.Sprintf(`{"target_project_id":%d}`, thirdProjectID),
 	"POST /projects/{id}/remote_mirrors":             `{"url":"https://ann:secret@example.com/app.git","enabled":true}`,
 	"PUT /projects/{id}/remote_mirrors/{mirror_id}":  `{"keep_divergent_refs":true}`,
+	"POST /projects/{id}/labels":                     `{"name":"new","color":"red"}`,
+	"PUT /projects/{id}/labels/{label_id}":           `{"color":"red"}`,
+	"PUT /projects/{id}/labels":                      `{"name":"bug","color":"red"}`,
+	"DELETE /projects/{id}/labels":                   `{"name":"bug"}`,
+	"PUT /projects/{id}/labels/promote":              `{"name":"bug"}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.
 var variants = map[string][]sample{
-	"POST /groups":    {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
-	"POST /projects":  {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
-	"GET /users/{id}": {ownUser("users/{id}")},
+	"POST /groups":   {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
+	"POST /projects": {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
+	"PUT /projects/{id}/labels": {
+		{note: "one of the group", body: `{"name":"urgent","color":"red"}`},
+		{note: "the priority of one of the group", body: `{"name":"urgent","priority":1}`},
+	},
+	"DELETE /projects/{id}/labels":             {{note: "one of the group", body: `{"name":"urgent"}`}},
+	"GET /users/{id}":                          {ownUser("users/{id}")},
 	"DELETE /projects/{id}/members/{user_id}":  {ownUser("members/{user_id}")},
 	"DELETE /groups/{id}/members/{user_id}":    {ownUser("members/{user_id}")},
 	"GET /personal_access_tokens/{id}":         {ownToken},

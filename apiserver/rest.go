@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
 	"github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
+	"github.com/forgeplane/forgeplane/apiserver/v4/labels"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
@@ -25,7 +26,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
-	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -45,6 +45,12 @@ func retired() *endpoint.Error {
 	}
 }
 
+// activityStore is what the families keep in the activity database, and read from it.
+type activityStore interface {
+	labels.Subscriptions
+	triggertokens.Uses
+}
+
 // restOptions are what the families work with.
 type restOptions struct {
 	external *url.URL
@@ -53,7 +59,7 @@ type restOptions struct {
 	catalog  *catalog.Catalog
 	writer   *declare.Writer
 	ids      accesslevel.Allocator
-	activity *activity.Store
+	activity activityStore
 	clock    clock.PassiveClock
 	log      logr.Logger
 	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
@@ -86,6 +92,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		badges.New(o.catalog, o.writer).Table().Named("Badges"),
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
+		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
 	)
 }
 

@@ -78,6 +78,7 @@ func (s *store) everything() map[string]client.Object {
 		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{},
 		&v1alpha1.TriggerTokenList{}, &corev1.SecretList{},
 		&v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{},
+		&v1alpha1.LabelList{},
 	} {
 		err := s.world.Reader().List(s.t.Context(), l)
 		if err == nil {

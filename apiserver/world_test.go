@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -34,6 +34,7 @@ const (
 	triggerID, ownTriggerID                                     = 60, 5000
 	badgeID                                                     = 70
 	mirrorID, otherMirrorID                                     = 80, 81
+	labelID, otherLabelID                                       = 90, 91
 	targetTokenID                                               = 1000 + targetID
 	team                                                        = "team"
 )
@@ -93,6 +94,8 @@ func declared(v v1alpha1.Visibility) []client.Object {
 				Allowlist:  []v1alpha1.AllowlistEntry{{ProjectRef: v1alpha1.Reference{ID: otherProjectID}}},
 			},
 		},
+		label(labelID, "bug", v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
+		label(otherLabelID, "urgent", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "team"}}),
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	for _, r := range roles {
@@ -149,6 +152,11 @@ func remoteMirror(id int64, project string) *v1alpha1.RemoteMirror {
 	}
 }
 
+func label(id int64, title string, of v1alpha1.LabelSpec) *v1alpha1.Label {
+	of.ID, of.Title, of.Color = id, title, "#FF0000"
+	return &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: title}, Spec: of}
+}
+
 // scopes are all that a token may have.
 var scopes = []v1alpha1.TokenScope{
 	v1alpha1.ScopeAPI, v1alpha1.ScopeReadAPI, v1alpha1.ScopeReadUser, v1alpha1.ScopeReadRepository,
@@ -198,18 +206,25 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	cat := w.store.world.Catalog()
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
-	happened, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = happened.Close() })
+	happened := activitytest.Open(t)
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: happened, log: testr.New(t),
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t),
 		clock: clock, namespace: familytest.Namespace, home: "home",
 	})
 	return w
+}
+
+// forgetful is an activity store to which every subscription is new, and every end of one.
+type forgetful struct{ *activity.Store }
+
+// Subscribe implements labels.Subscriptions.
+func (forgetful) Subscribe(context.Context, int64, activity.Subject) (bool, error) { return true, nil }
+
+// Unsubscribe implements labels.Subscriptions.
+func (forgetful) Unsubscribe(context.Context, int64, activity.Subject) (bool, error) {
+	return true, nil
 }
 
 // clusterAdministrator is a Kubernetes identity that administers the instance; no User is declared for it.

@@ -34,6 +34,9 @@ const (
 	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
 	// AdminRemoteMirrors is to see, make, change and remove the mirrors of a project.
 	AdminRemoteMirrors endpoint.Ability = "admin_remote_mirrors"
+	// ReadLabels and WriteLabels are about the labels of a project.
+	ReadLabels  endpoint.Ability = "read_labels"
+	WriteLabels endpoint.Ability = "write_labels"
 	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
@@ -48,6 +51,8 @@ const (
 	// ReadGroupMembers and WriteGroupMembers are about the members of a group.
 	ReadGroupMembers  endpoint.Ability = "read_group_members"
 	WriteGroupMembers endpoint.Ability = "write_group_members"
+	// WriteGroupLabels is to make, change and remove the labels of a group.
+	WriteGroupLabels endpoint.Ability = "write_group_labels"
 	// AdminInstance is what administrators can.
 	AdminInstance endpoint.Ability = "admin_instance"
 )
@@ -87,6 +92,8 @@ var rules = map[endpoint.Ability]rule{
 	WriteBadges:            {about: aboutProject, role: role.Maintainer},
 	AdminJobTokenScope:     {about: aboutProject, role: role.Maintainer},
 	AdminRemoteMirrors:     {about: aboutProject, role: role.Maintainer},
+	ReadLabels:             {about: aboutProject},
+	WriteLabels:            {about: aboutProject, role: role.Reporter},
 	ReadProjectMembers:     {about: aboutProject},
 	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
 	ReadGroup:              {about: aboutGroup},
@@ -95,6 +102,7 @@ var rules = map[endpoint.Ability]rule{
 	CreateSubgroups:        {about: aboutGroup, role: role.Maintainer},
 	ReadGroupMembers:       {about: aboutGroup},
 	WriteGroupMembers:      {about: aboutGroup, role: role.Owner},
+	WriteGroupLabels:       {about: aboutGroup, role: role.Reporter},
 	AdminInstance:          {about: aboutInstance, role: role.Admin},
 }
 

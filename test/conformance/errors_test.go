@@ -81,6 +81,19 @@ var aboutParameters = []refusal{
 	{maintainer, "POST projects/{project}/job_token_scope/allowlist", `{}`, `400 {"error":"target_project_id is missing"}`},
 	{maintainer, "POST projects/{project}/job_token_scope/allowlist", `{"target_project_id":"{name}"}`, `400 {"error":"target_project_id is invalid"}`},
 	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{name}", ``, `400 {"error":"target_project_id is invalid"}`},
+	{developer, "POST projects/{project}/labels", `{}`, `400 {"error":"name is missing, color is missing"}`},
+	{developer, "POST projects/{project}/labels", `{"name":"x"}`, `400 {"error":"color is missing"}`},
+	{developer, "POST projects/{project}/labels", `{"color":"red"}`, `400 {"error":"name is missing"}`},
+	{developer, "POST projects/{project}/labels", `{"name":"x","color":"red","priority":"high"}`, `400 {"error":"priority is invalid"}`},
+	{developer, "PUT projects/{project}/labels/{label}", `{}`, `400 {"error":"new_name, color, description, priority are missing, at least one parameter must be provided"}`},
+	{developer, "PUT projects/{project}/labels/{label}", `{"priority":1.5}`, `400 {"error":"priority is invalid"}`},
+	{developer, "PUT projects/{project}/labels", `{"color":"red"}`, `400 {"error":"label_id, name are missing, exactly one parameter must be provided"}`},
+	{developer, "PUT projects/{project}/labels", `{"color":"red","name":"x","label_id":1}`, `400 {"error":"label_id, name are mutually exclusive"}`},
+	{developer, "PUT projects/{project}/labels", `{"name":"x"}`, `400 {"error":"new_name, color, description, priority are missing, at least one parameter must be provided"}`},
+	{developer, "DELETE projects/{project}/labels", ``, `400 {"error":"label_id, name are missing, exactly one parameter must be provided"}`},
+	{developer, "DELETE projects/{project}/labels?name=x&label_id=1", ``, `400 {"error":"label_id, name are mutually exclusive"}`},
+	{developer, "PUT projects/{project}/labels/promote", `{}`, `400 {"error":"name is missing"}`},
+	{developer, "GET projects/{project}/labels?with_counts=some", ``, `400 {"error":"with_counts is invalid"}`},
 }
 
 // aboutCallers are what callers may not see, and what they may see and not do (section 1.2).
@@ -156,6 +169,14 @@ var aboutCallers = []refusal{
 	{developer, "PUT projects/{project}/remote_mirrors/{mirror}", `{"enabled":true}`, `401 {"message":"401 Unauthorized"}`},
 	{developer, "DELETE projects/{project}/remote_mirrors/{mirror}", ``, `401 {"message":"401 Unauthorized"}`},
 	{developer, "POST projects/{project}/remote_mirrors/{mirror}/sync", ``, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "GET projects/{project}/labels", ``, `401 {"message":"401 Unauthorized"}`},
+	{nobody, "POST projects/{project}/labels/{label}/subscribe", ``, `401 {"message":"401 Unauthorized"}`},
+	{outsider, "GET projects/{secret}/labels", ``, `404 {"message":"404 Project Not Found"}`},
+	{outsider, "POST projects/{secretpath}/labels", `{"name":"x","color":"red"}`, `404 {"message":"404 Project Not Found"}`},
+	{outsider, "POST projects/{project}/labels", `{"name":"x","color":"red"}`, `403 {"message":"403 Forbidden"}`},
+	{guest, "PUT projects/{secret}/labels/x", `{"color":"red"}`, `403 {"message":"403 Forbidden"}`},
+	{guest, "DELETE projects/{project}/labels/{label}", ``, `403 {"message":"403 Forbidden"}`},
+	{guest, "PUT projects/{project}/labels/{label}/promote", ``, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "DELETE projects/{project}", ``, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "POST projects/{project}/archive", ``, `403 {"message":"403 Forbidden"}`},
 	{maintainer, "PUT groups/{group}", `{"name":"x"}`, `403 {"message":"403 Forbidden"}`},
@@ -202,6 +223,14 @@ var aboutWhat = []refusal{
 	{root, "GET projects/{secret}/badges/{badge}", ``, `404 {"message":"404 Not found"}`},
 	{maintainer, "POST projects/{project}/job_token_scope/allowlist", `{"target_project_id":999999999}`, `404 {"message":"404 target_project_id not found Not Found"}`},
 	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/999999999", ``, `404 {"message":"404 Project Not Found"}`},
+	{developer, "GET projects/{project}/labels/nothing", ``, `404 {"message":"404 Label Not Found"}`},
+	{developer, "PUT projects/{project}/labels/999999999", `{"color":"red"}`, `404 {"message":"404 Label Not Found"}`},
+	{developer, "PUT projects/{project}/labels", `{"name":"nothing","color":"red"}`, `404 {"message":"404 Label Not Found"}`},
+	{developer, "DELETE projects/{project}/labels/nothing", ``, `404 {"message":"404 Label Not Found"}`},
+	{developer, "DELETE projects/{project}/labels?label_id=999999999", ``, `404 {"message":"404 Label Not Found"}`},
+	{developer, "PUT projects/{project}/labels/nothing/promote", ``, `404 {"message":"404 Label Not Found"}`},
+	{developer, "POST projects/{project}/labels/nothing/subscribe", ``, `404 {"message":"404 Label Not Found"}`},
+	{developer, "POST projects/{project}/labels/nothing/unsubscribe", ``, `404 {"message":"404 Label Not Found"}`},
 	{root, "DELETE version", ``, `405 {"error":"405 Not Allowed"}`},
 	{root, "PUT projects/{project}/protected_branches/{rule}", `{}`, `405 {"error":"405 Not Allowed"}`},
 
@@ -221,6 +250,14 @@ var aboutWhat = []refusal{
 	{maintainer, "POST projects/{project}/job_token_scope/allowlist", `{"target_project_id":{secret}}`, `400 {"message":"400 Bad request - Target project is already in the job token scope"}`},
 	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{project}", ``, `400 {"message":"400 Bad request - Target project is not in the job token scope"}`},
 	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{unseen}", ``, `400 {"message":"400 Bad request - Target project is not in the job token scope"}`},
+	{developer, "POST projects/{path}/labels", `{"name":"{label}","color":"nothing"}`, `409 {"message":"Label already exists"}`},
+	{developer, "POST projects/{project}/labels", `{"name":"{grouplabel}","color":"red"}`, `409 {"message":"Label already exists"}`},
+	{developer, "PUT projects/{project}/labels/{label}", `{"new_name":"{grouplabel}"}`, `400 {"message":{"title":["has already been taken"]}}`},
+	{developer, "POST projects/{project}/labels", `{"name":"x","color":"nothing"}`, `400 {"message":{"color":["must be a valid color code"]}}`},
+	{developer, "POST projects/{project}/labels", `{"name":"x","color":"#12345"}`, `400 {"message":{"color":["must be a valid color code"]}}`},
+	{developer, "POST projects/{project}/labels", `{"name":",","color":"red"}`, `400 {"message":{"title":["is invalid"]}}`},
+	{developer, "PUT projects/{project}/labels/{label}", `{"priority":-1}`, `400 {"message":{"priority":["must be greater than or equal to 0"]}}`},
+	{developer, "PUT projects/{project}/labels/{grouplabel}/promote", ``, `400 {"message":"Failed to promote project label to group label"}`},
 	{owner, "POST groups", `{"name":"x","path":"{grouppath}"}`, `400 {"message":{"path":["has already been taken"]}}`},
 	{owner, "POST projects", `{"name":"{name}","namespace_id":{group}}`, `400 {"message":{"name":["has already been taken"],"path":["has already been taken"]}}`},
 	{owner, "POST groups/{group}/members", `{"user_id":{outsider},"access_level":35}`, `400 {"message":{"access_level":["is not included in the list"]}}`},
@@ -250,6 +287,9 @@ func (d *door) newVictims() *strings.Replacer {
 	key := d.newDeployKey(open.project.ID, "Key", false)
 	rule, _, err := d.as(root).ProtectedBranches.ProtectRepositoryBranches(open.project.ID, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("stable")})
 	Expect(err).NotTo(HaveOccurred())
+	label, groupLabel := d.newLabel(open.project.ID, "bug"), d.newLabel(open.project.ID, "urgent")
+	_, err = d.as(root).Labels.PromoteLabel(open.project.ID, groupLabel.ID)
+	Expect(err).NotTo(HaveOccurred())
 	member := d.newUser(fresh("member"))
 	_, _, err = d.as(root).ProjectMembers.AddProjectMember(open.project.ID, &gitlab.AddProjectMemberOptions{
 		UserID: member.ID, AccessLevel: gitlab.Ptr(gitlab.ReporterPermissions),
@@ -263,8 +303,8 @@ func (d *door) newVictims() *strings.Replacer {
 		"{trigger}", number(d.newTrigger(owner, open.project.ID, "Nightly").ID),
 		"{project}", number(open.project.ID), "{path}", gitlab.PathEscape(open.project.PathWithNamespace), "{name}", open.project.Name,
 		"{group}", number(open.group.ID), "{grouppath}", open.group.Path, "{key}", number(key.ID), "{rule}", rule.Name,
-		"{badge}", number(d.newBadge(open.project.ID, "Build").ID), "{unseen}", number(d.newPersonalProject(outsider).ID), "{member}", number(member.ID),
-		"{group}", number(open.group.ID), "{grouppath}", open.group.Path, "{key}", number(key.ID), "{mirror}", number(mirror.ID), "{rule}", rule.Name, "{member}", number(member.ID),
+		"{badge}", number(d.newBadge(open.project.ID, "Build").ID), "{unseen}", number(d.newPersonalProject(outsider).ID),
+		"{mirror}", number(mirror.ID), "{member}", number(member.ID), "{label}", label.Name, "{grouplabel}", groupLabel.Name,
 		"{secret}", number(secret.project.ID), "{secretpath}", gitlab.PathEscape(secret.project.PathWithNamespace), "{hidden}", number(secret.group.ID),
 		"{root}", number(root.id), "{owner}", number(owner.id), "{guest}", number(guest.id), "{outsider}", number(outsider.id),
 	)

@@ -55,6 +55,7 @@ func declareCrowd() {
 			&v1alpha1.ProtectedBranch{ObjectMeta: in(name(i)), Spec: v1alpha1.ProtectedBranchSpec{ProjectRef: &ref, Branch: name(i) + "/*"}},
 			&v1alpha1.TriggerToken{ObjectMeta: in(name(i)), Spec: v1alpha1.TriggerTokenSpec{ProjectRef: ref, Description: name(i)}},
 			&v1alpha1.Badge{ObjectMeta: in(name(i)), Spec: v1alpha1.BadgeSpec{GroupRef: &ref, Name: crowd, LinkURL: "https://a", ImageURL: "https://a"}},
+			&v1alpha1.Label{ObjectMeta: in(name(i)), Spec: v1alpha1.LabelSpec{ProjectRef: &ref, Title: name(i), Color: "red"}},
 		)
 	}
 	scope := &v1alpha1.JobTokenScope{ObjectMeta: in(crowd), Spec: v1alpha1.JobTokenScopeSpec{ProjectRef: ref}}
@@ -109,6 +110,7 @@ var (
 	spacesIn   = idsOf(func(n *gitlab.Namespace) int64 { return n.ID })
 	projectsIn = idsOf(func(p *gitlab.Project) int64 { return p.ID })
 	keysIn     = idsOf(func(k *gitlab.ProjectDeployKey) int64 { return k.ID })
+	labelsIn   = idsOf(func(l *gitlab.Label) int64 { return l.ID })
 	rulesIn    = idsOf(func(b *gitlab.ProtectedBranch) int64 { return b.ID })
 	triggersIn = idsOf(func(t *gitlab.PipelineTrigger) int64 { return t.ID })
 	badgesIn   = idsOf(func(b *gitlab.ProjectBadge) int64 { return b.ID })
@@ -150,6 +152,9 @@ var lists = map[string]list{
 	},
 	"deploy keys": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return keysIn(c.DeployKeys.ListProjectDeployKeys(crowd+"/whole", &gitlab.ListProjectDeployKeysOptions{ListOptions: o}, options...))
+	},
+	"labels": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
+		return labelsIn(c.Labels.ListLabels(crowd+"/whole", &gitlab.ListLabelsOptions{ListOptions: o}, options...))
 	},
 	"protected branches": func(c *gitlab.Client, o gitlab.ListOptions, options ...gitlab.RequestOptionFunc) ([]int64, *gitlab.Response, error) {
 		return rulesIn(c.ProtectedBranches.ListProtectedBranches(crowd+"/whole", &gitlab.ListProtectedBranchesOptions{ListOptions: o, Search: gitlab.Ptr(crowd)}, options...))

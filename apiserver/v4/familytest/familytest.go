@@ -50,7 +50,7 @@ type Forge struct {
 	Guard   *auth.Guard
 	// Clock stands at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
-	// Before, where it is set, is called before each write with its verb, as in "create", "patch" and "patch status". An
+	// Before, where it is set, is called before each write with its verb, as in "create", "patch", "patch status" and "delete". An
 	// error of it is the answer to the write.
 	Before func(verb string, o client.Object) error
 	// Header is sent with each request, beside the token.
@@ -138,6 +138,9 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return f.before("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				return f.before("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				return f.before("patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })

@@ -1,0 +1,148 @@
+// Package labels is the family "Labels (project)" of the core interface document.
+package labels
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/lru"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// Subscriptions are who is to be told of what happens to a label; the activity store keeps them.
+type Subscriptions interface {
+	// Subscribe and Unsubscribe report whether they changed anything.
+	Subscribe(ctx context.Context, userID int64, s activity.Subject) (changed bool, err error)
+	Unsubscribe(ctx context.Context, userID int64, s activity.Subject) (changed bool, err error)
+	// Subscribed returns the ids of the subjects of a kind that a user is subscribed to.
+	Subscribed(ctx context.Context, userID int64, kind string) (sets.Set[int64], error)
+	MoveSubscriptions(ctx context.Context, from, to activity.Subject) error
+	RemoveSubscriptions(ctx context.Context, s activity.Subject) error
+}
+
+// Family serves the labels of projects.
+type Family struct {
+	catalog       *catalog.Catalog
+	guard         *auth.Guard
+	writer        *declare.Writer
+	subscriptions Subscriptions
+	counter       Counter
+	// rendered has the HTML of descriptions.
+	rendered *lru.Cache
+}
+
+// maxRendered is how many descriptions are not rendered again.
+const maxRendered = 1024
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;list;watch;create;patch;delete
+
+// New returns the family.
+func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, s Subscriptions, c Counter) *Family {
+	return &Family{catalog: cat, guard: g, writer: w, subscriptions: s, counter: c, rendered: lru.New(maxRendered)}
+}
+
+// Table lists the endpoints. Those without {label_id} are older forms, which name the label in a parameter.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/labels", f.list).Needs(auth.ReadLabels).
+			Doc("List the labels of a project, and those that it has from its groups."),
+		endpoint.Get("/projects/{id}/labels/{label_id}", f.get).Needs(auth.ReadLabels).
+			Doc("Get a label."),
+		endpoint.Post("/projects/{id}/labels", f.create).Needs(auth.WriteLabels).
+			Doc("Make a label of a project."),
+		endpoint.Put("/projects/{id}/labels/{label_id}", f.update).Needs(auth.WriteLabels).
+			Doc("Change a label, or the priority that it has in the project."),
+		endpoint.Put("/projects/{id}/labels", f.updateNamed).Needs(auth.WriteLabels).
+			Doc("Change a label that a parameter names. Deprecated."),
+		endpoint.Delete("/projects/{id}/labels/{label_id}", f.remove).Needs(auth.WriteLabels).
+			Conditional().Doc("Remove a label."),
+		endpoint.Delete("/projects/{id}/labels", f.removeNamed).Needs(auth.WriteLabels).
+			Conditional().Doc("Remove a label that a parameter names. Deprecated."),
+		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).
+			Doc("Make a label of a project one of its group, and of all projects right in that."),
+		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).
+			Doc("Make a label that a parameter names one of the group. Deprecated."),
+		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", f.subscribe).Needs(auth.ReadLabels).
+			Also(http.StatusNotModified).Doc("Subscribe the caller to a label."),
+		endpoint.Post("/projects/{id}/labels/{label_id}/unsubscribe", f.unsubscribe).Needs(auth.ReadLabels).
+			Also(http.StatusNotModified).Doc("End the caller's subscription to a label."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID         string `param:"id" doc:"Id or full path of the project."`
+	WithCounts bool   `param:"with_counts" default:"false" doc:"Whether to count issues and merge requests."`
+	Ancestors  bool   `param:"include_ancestor_groups" default:"true" doc:"Whether labels of groups above the project's own group are included."`
+	Search     string `param:"search" doc:"Part of a title or description."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Label], error) {
+	all, err := f.view(ctx, auth.From(ctx).Scope)
+	if err != nil {
+		return endpoint.List[Label]{}, err
+	}
+	all = chosen(all, r.Ancestors, r.Search)
+	return f.page(ctx, r.Paging, all, r.WithCounts)
+}
+
+// labelRequest is for one label.
+type labelRequest struct {
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	LabelID string `param:"label_id" doc:"Id or title of the label."`
+}
+
+type getRequest struct {
+	labelRequest
+	Ancestors bool `param:"include_ancestor_groups" default:"true" doc:"Whether it may be a label of a group above the project's own group."`
+}
+
+func (f *Family) get(ctx context.Context, r *getRequest) (Label, error) {
+	l, err := f.find(ctx, r.LabelID)
+	if err != nil {
+		return Label{}, err
+	}
+	if !r.Ancestors && !l.near() {
+		return Label{}, notFound()
+	}
+	return f.show(ctx, l)
+}
+
+func notFound() error { return endpoint.NotFound("Label") }
+
+func (f *Family) subscribe(ctx context.Context, r *labelRequest) (Label, error) {
+	return f.changeSubscription(ctx, r.LabelID, f.subscriptions.Subscribe)
+}
+
+func (f *Family) unsubscribe(ctx context.Context, r *labelRequest) (Label, error) {
+	return f.changeSubscription(ctx, r.LabelID, f.subscriptions.Unsubscribe)
+}
+
+func (f *Family) changeSubscription(
+	ctx context.Context, key string, change func(context.Context, int64, activity.Subject) (bool, error),
+) (Label, error) {
+	l, err := f.find(ctx, key)
+	if err != nil {
+		return Label{}, err
+	}
+	u, err := auth.From(ctx).Caller.Person()
+	if err != nil {
+		return Label{}, err
+	}
+	changed, err := change(ctx, u.Spec.ID, subject(l.Spec.ID))
+	if err != nil {
+		return Label{}, err
+	}
+	if !changed {
+		return Label{}, endpoint.NotModified()
+	}
+	return f.show(ctx, l)
+}
+
+func subject(id int64) activity.Subject { return activity.Subject{Kind: activity.KindLabel, ID: id} }

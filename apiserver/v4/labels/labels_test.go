@@ -1,0 +1,270 @@
+package labels_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
+	"github.com/forgeplane/forgeplane/internal/activity"
+)
+
+// subscribers are who is subscribed to which label.
+type subscribers map[int64]sets.Set[int64]
+
+func (s subscribers) Subscribe(_ context.Context, user int64, to activity.Subject) (bool, error) {
+	if s[to.ID].Has(user) {
+		return false, nil
+	}
+	if s[to.ID] == nil {
+		s[to.ID] = sets.Set[int64]{}
+	}
+	s[to.ID].Insert(user)
+	return true, nil
+}
+
+func (s subscribers) Unsubscribe(_ context.Context, user int64, from activity.Subject) (bool, error) {
+	was := s[from.ID].Has(user)
+	s[from.ID].Delete(user)
+	return was, nil
+}
+
+func (s subscribers) Subscribed(_ context.Context, user int64, kind string) (sets.Set[int64], error) {
+	to := sets.Set[int64]{}
+	for label, users := range s {
+		if kind == activity.KindLabel && users.Has(user) {
+			to.Insert(label)
+		}
+	}
+	return to, nil
+}
+
+func (s subscribers) MoveSubscriptions(_ context.Context, from, to activity.Subject) error {
+	if from != to {
+		s[to.ID] = s[to.ID].Union(s[from.ID])
+		delete(s, from.ID)
+	}
+	return nil
+}
+
+func (s subscribers) RemoveSubscriptions(_ context.Context, of activity.Subject) error {
+	delete(s, of.ID)
+	return nil
+}
+
+// counts count one open issue for each label but the first, and say how often they were asked.
+type counts struct{ asked [][]int64 }
+
+func (c *counts) Count(_ context.Context, project int64, labels []int64) (map[int64]Counts, error) {
+	c.asked = append(c.asked, labels)
+	all := map[int64]Counts{}
+	for _, id := range labels[min(1, len(labels)):] {
+		all[id] = Counts{OpenIssues: 1, ClosedIssues: project}
+	}
+	return all, nil
+}
+
+func declared(name, title string, id int64, of v1alpha1.LabelSpec) *v1alpha1.Label {
+	of.ID, of.Title = id, title
+	if of.Color == "" {
+		of.Color = "#FF0000"
+	}
+	return &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: name}, Spec: of}
+}
+
+func ofProject(name string) v1alpha1.LabelSpec {
+	return v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: name}}
+}
+
+func ofGroup(name string) v1alpha1.LabelSpec {
+	return v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: name}}
+}
+
+// forge is a forge with the public project acme/sub/web and a private one beside it, secret. web has the labels bug and
+// docs, its group the label urgent, and the group above the label legal.
+type forge struct {
+	*familytest.Forge
+	subscribers subscribers
+	counts      *counts
+}
+
+func newForge(t *testing.T, more ...client.Object) forge {
+	t.Helper()
+	bug, urgent := ofProject("web"), ofGroup("sub")
+	bug.Description, bug.Priority, bug.Color = "Something is **wrong**", ptr.To[int32](0), "white"
+	urgent.Color = "#abc"
+	web := familytest.Project("acme", "web", 20, "sub", v1alpha1.VisibilityPublic)
+	web.Spec.LabelPriorities = []v1alpha1.LabelPriority{{Title: "legal", Priority: 7}, {Title: "bug", Priority: 9}}
+	f := familytest.New(t, append([]client.Object{
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("rita", 3),
+		familytest.User("gus", 4), familytest.User("otto", 5), familytest.User("pete", 6),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), familytest.Group("acme", "sub", 11, "acme", v1alpha1.VisibilityPublic),
+		web, familytest.Project("acme", "secret", 21, "sub", v1alpha1.VisibilityPrivate),
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InGroup("acme", "sub", "rita", v1alpha1.RoleReporter),
+		familytest.InGroup("acme", "acme", "gus", v1alpha1.RoleGuest), familytest.InProject("acme", "web", "pete", v1alpha1.RoleReporter),
+		declared("bug", "bug", 30, bug), declared("docs", "docs", 31, ofProject("web")),
+		declared("urgent", "urgent", 32, urgent), declared("legal", "legal", 33, ofGroup("acme")),
+	}, more...)...)
+	all := forge{Forge: f, subscribers: subscribers{}, counts: &counts{}}
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, all.subscribers, all.counts).Table())
+	return all
+}
+
+// names lists the labels of a project.
+func (f forge) names(t *testing.T, query string) (all []string) {
+	t.Helper()
+	for _, l := range familytest.Decode[[]Label](t, f.As("mary", "GET /projects/20/labels"+query, "")) {
+		all = append(all, l.Name)
+	}
+	return all
+}
+
+// there returns the specs of all declared labels by their names.
+func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
+	t.Helper()
+	var l v1alpha1.LabelList
+	if err := f.Client.List(t.Context(), &l); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]v1alpha1.LabelSpec{}
+	for _, o := range l.Items {
+		all[o.Name] = o.Spec
+	}
+	return all
+}
+
+func TestWhoMaySeeAndChangeLabels(t *testing.T) {
+	tests := []struct {
+		request, body                                          string
+		nobody, outsider, guest, direct, inherited, maintainer int
+	}{
+		{"GET /projects/20/labels", "", 401, 200, 200, 200, 200, 200},
+		{"GET /projects/acme%2Fsub%2Fsecret/labels", "", 401, 404, 200, 404, 200, 200},
+		{"GET /projects/20/labels/bug", "", 401, 200, 200, 200, 200, 200},
+		{"POST /projects/20/labels", `{"name":"x","color":"red"}`, 401, 403, 403, 201, 201, 201},
+		{"PUT /projects/20/labels/bug", `{"color":"red"}`, 401, 403, 403, 200, 200, 200},
+		{"PUT /projects/20/labels", `{"name":"bug","color":"red"}`, 401, 403, 403, 200, 200, 200},
+		{"PUT /projects/20/labels/urgent", `{"color":"red"}`, 401, 403, 403, 403, 200, 200},
+		{"PUT /projects/20/labels/urgent", `{"priority":1}`, 401, 403, 403, 200, 200, 200},
+		{"PUT /projects/20/labels/urgent", `{"priority":1,"new_name":"x"}`, 401, 403, 403, 403, 200, 200},
+		{"PUT /projects/20/labels/legal", `{"color":"red"}`, 401, 403, 403, 403, 403, 200},
+		{"PUT /projects/20/labels/legal", `{"priority":null}`, 401, 403, 403, 200, 200, 200},
+		{"DELETE /projects/20/labels/bug", "", 401, 403, 403, 204, 204, 204},
+		{"DELETE /projects/20/labels?name=bug", "", 401, 403, 403, 204, 204, 204},
+		{"DELETE /projects/20/labels/urgent", "", 401, 403, 403, 403, 204, 204},
+		{"DELETE /projects/20/labels/legal", "", 401, 403, 403, 403, 403, 204},
+		{"PUT /projects/20/labels/bug/promote", "", 401, 403, 403, 403, 200, 200},
+		{"PUT /projects/20/labels/promote", `{"name":"bug"}`, 401, 403, 403, 403, 200, 200},
+		{"POST /projects/20/labels/bug/subscribe", "", 401, 201, 201, 201, 201, 201},
+		{"POST /projects/20/labels/bug/unsubscribe", "", 401, 304, 304, 304, 304, 304},
+	}
+	for _, tt := range tests {
+		for who, want := range map[string]int{
+			"": tt.nobody, "otto": tt.outsider, "gus": tt.guest, "pete": tt.direct, "rita": tt.inherited, "mary": tt.maintainer, "root": tt.maintainer,
+		} {
+			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
+				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
+					t.Errorf("got %s, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestALabelIsShown(t *testing.T) {
+	f := newForge(t)
+	f.subscribers[32] = sets.New[int64](2)
+	g := NewWithT(t)
+	const bug = `"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
+		"text_color":"#1F1E24","color":"#FFFFFF","subscribed":false,"priority":0,"is_project_label":true`
+	const urgent = `"id":32,"name":"urgent","description":null,"description_html":"","text_color":"#1F1E24","color":"#abc",
+		"subscribed":true,"priority":null,"is_project_label":false`
+	got := f.As("mary", "GET /projects/20/labels?search=U", "")
+	g.Expect(got.Body).To(MatchJSON(`[{` + bug + `},{` + urgent + `}]`))
+	g.Expect(f.counts.asked).To(BeEmpty())
+	got = f.As("mary", "GET /projects/20/labels?with_counts=true&search=u", "")
+	g.Expect(got.Body).To(MatchJSON(`[{` + bug + `,"open_issues_count":0,"closed_issues_count":0,"open_merge_requests_count":0},
+		{` + urgent + `,"open_issues_count":1,"closed_issues_count":20,"open_merge_requests_count":0}]`))
+	g.Expect(f.counts.asked).To(Equal([][]int64{{30, 32}}), "once for a page")
+	g.Expect(f.As("mary", "GET /projects/20/labels/bug", "").Body).To(MatchJSON(
+		`{` + bug + `,"open_issues_count":0,"closed_issues_count":0,"open_merge_requests_count":0}`))
+	g.Expect(familytest.Decode[Label](t, f.As("mary", "GET /projects/20/labels/legal", "")).Priority).To(HaveValue(BeEquivalentTo(7)))
+	g.Expect(familytest.Decode[Label](t, f.As("rita", "GET /projects/20/labels/urgent", "")).Subscribed).To(BeFalse())
+}
+
+func TestLabelsAreListed(t *testing.T) {
+	of := func(title, description string, id int64) *v1alpha1.Label {
+		spec := ofProject("web")
+		spec.Description = description
+		return declared(fmt.Sprintf("more-%d", id), title, id, spec)
+	}
+	f := newForge(t, of("Zebra", "", 40), of("alpha", "about BUGS", 41), of("Bug", "", 42),
+		declared("younger", "bug", 43, ofProject("web")), declared("above", "docs", 44, ofGroup("acme")), declared("new", "fresh", 0, ofProject("web")),
+		declared("others", "other", 45, ofProject("secret")))
+	for query, want := range map[string]string{
+		"":                               "alpha Bug bug docs docs legal urgent Zebra",
+		"?include_ancestor_groups=false": "alpha Bug bug docs urgent Zebra",
+		"?search=BUG":                    "alpha Bug bug",
+		"?search=wrong":                  "bug",
+		"?search=" + "%2A%2A":            "bug",
+		"?search=none":                   "",
+		"?per_page=2&page=2":             "bug docs",
+		"?search=l&include_ancestor_groups=0&per_page=1": "alpha",
+	} {
+		if got := strings.Join(f.names(t, query), " "); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+	got := f.As("mary", "GET /projects/20/labels?per_page=3", "")
+	if got.Header.Get("X-Total") != "8" || !strings.Contains(got.Header.Get("Link"), "include_ancestor_groups=true&page=2&per_page=3&with_counts=false") {
+		t.Errorf("got %v", got.Header)
+	}
+}
+
+func TestALabelIsFoundByItsIDOrTitle(t *testing.T) {
+	f := newForge(t, declared("number", "30", 50, ofProject("web")), declared("other-number", "1234", 51, ofProject("web")),
+		declared("odd", "type::bug & more/less 100%", 52, ofProject("web")), declared("above", "docs", 53, ofGroup("acme")))
+	for key, want := range map[string]int64{
+		"30": 30, "bug": 30, "1234": 51, "50": 50, "docs": 31, "53": 53, "legal": 33,
+		"type%3A%3Abug%20%26%20more%2Fless%20100%25": 52,
+	} {
+		if got := f.As("gus", "GET /projects/20/labels/"+key, ""); got.Code != 200 || familytest.Decode[Label](t, got).ID != want {
+			t.Errorf("%s: got %s, want %d", key, got, want)
+		}
+	}
+	for _, target := range []string{"Bug", "999", "9999999999999999999999", "legal?include_ancestor_groups=false", "33?include_ancestor_groups=false"} {
+		if got := f.As("mary", "GET /projects/20/labels/"+target, ""); got.String() != `404 {"message":"404 Label Not Found"}` {
+			t.Errorf("%s: got %s", target, got)
+		}
+	}
+	if got := f.As("mary", "GET /projects/20/labels/urgent?include_ancestor_groups=false", ""); got.Code != 200 {
+		t.Errorf("one of the group itself: got %s", got)
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	for _, key := range []string{"bug", "30", "legal"} {
+		at := "POST /projects/20/labels/" + key
+		got := f.As("gus", at+"/subscribe", "")
+		g.Expect(got.Code).To(Equal(201))
+		g.Expect(familytest.Decode[Label](t, got).Subscribed).To(BeTrue())
+		g.Expect(f.As("gus", at+"/subscribe", "").String()).To(Equal("304"))
+		g.Expect(familytest.Decode[Label](t, f.As("gus", "GET /projects/20/labels/"+key, "")).Subscribed).To(BeTrue())
+		g.Expect(familytest.Decode[Label](t, f.As("mary", "GET /projects/20/labels/"+key, "")).Subscribed).To(BeFalse())
+		got = f.As("gus", at+"/unsubscribe", "")
+		g.Expect(got.Code).To(Equal(201))
+		g.Expect(familytest.Decode[Label](t, got).Subscribed).To(BeFalse())
+		g.Expect(f.As("gus", at+"/unsubscribe", "").String()).To(Equal("304"))
+	}
+}

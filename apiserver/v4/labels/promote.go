@@ -1,0 +1,168 @@
+package labels
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+type promoteNamedRequest struct {
+	ID   string `param:"id" doc:"Id or full path of the project."`
+	Name string `param:"name" required:"" doc:"Title of the label."`
+}
+
+func (f *Family) promoteNamed(ctx context.Context, r *promoteNamedRequest) (GroupLabel, error) {
+	return f.promoteKey(ctx, r.Name)
+}
+
+func (f *Family) promote(ctx context.Context, r *labelRequest) (GroupLabel, error) {
+	return f.promoteKey(ctx, r.LabelID)
+}
+
+func (f *Family) promoteKey(ctx context.Context, key string) (GroupLabel, error) {
+	s := auth.From(ctx)
+	e, err := f.find(ctx, key)
+	if err != nil {
+		return GroupLabel{}, err
+	}
+	above := catalog.Scope{Groups: s.Scope.Groups}
+	if !e.own() || namespace.Personal(above.Groups[0]) {
+		return GroupLabel{}, endpoint.Message(http.StatusBadRequest, "Failed to promote project label to group label")
+	}
+	if err := f.mayChangeGroup(ctx, above); err != nil {
+		return GroupLabel{}, err
+	}
+	merged, err := f.merged(ctx, e, above.Groups[0])
+	if err != nil {
+		return GroupLabel{}, err
+	}
+	if err := f.allowed(ctx, merged); err != nil {
+		return GroupLabel{}, err
+	}
+	into, err := f.merge(ctx, e, above, merged)
+	if err != nil {
+		return GroupLabel{}, err
+	}
+	shown := newEntry(e.project, catalog.InheritedLabel{Label: into, Of: above, Above: 1})
+	v, err := f.viewer(ctx, []entry{shown}, true)
+	return v.groupLabel(shown), err
+}
+
+// merged returns what a label of the group takes the place of: all labels of the title in the projects that are right in it,
+// the younger ones first and the promoted one last.
+func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]catalog.ProjectLabel, error) {
+	all, err := f.catalog.ProjectLabels(ctx, g, e.Spec.Title)
+	slices.SortFunc(all, func(a, b catalog.ProjectLabel) int {
+		switch {
+		case a.UID == b.UID:
+			return 0
+		case b.UID == e.UID, a.UID != e.UID && catalog.Older(b, a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return all, err
+}
+
+// allowed refuses the whole when any of the projects does not let REST callers change what is to be changed of it.
+func (f *Family) allowed(ctx context.Context, merged []catalog.ProjectLabel) error {
+	for _, l := range merged {
+		err := f.writer.Allow(ctx, l.Project, l.Label)
+		if err == nil && l.Spec.Priority != nil {
+			err = f.writer.Allow(ctx, l.Project, l.Project)
+		}
+		if err != nil {
+			return refusal.Of(err, "")
+		}
+	}
+	return nil
+}
+
+// merge has a label of the group take the place of those of its projects. As the promoted one goes last, the same request
+// completes what an earlier one has left half done.
+func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged []catalog.ProjectLabel) (*v1alpha1.Label, error) {
+	if err := f.keepPriorities(ctx, merged); err != nil {
+		return nil, err
+	}
+	into, err := f.inGroup(ctx, e, above)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range merged {
+		// An id that another label holds has that one's subscribers.
+		holds, err := f.catalog.HoldsLabelID(ctx, l.Label)
+		if err == nil && holds {
+			err = f.subscriptions.MoveSubscriptions(ctx, subject(l.Spec.ID), subject(into.Spec.ID))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := f.writer.Delete(ctx, l.Label.DeepCopy()); err != nil && !errors.Is(err, declare.ErrGone) {
+			return nil, refusal.Of(err, "")
+		}
+	}
+	return into, nil
+}
+
+// inGroup returns the label of the title that the group or one above it has, or makes it with the id of the promoted one: until
+// that is gone it waits for the id.
+func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
+	into, err := f.catalog.LabelHolder(ctx, above, e.Spec.Title)
+	if err != nil {
+		return nil, err
+	}
+	if into != nil {
+		holds, err := f.catalog.HoldsLabelID(ctx, into)
+		if err == nil && !holds && into.Spec.ID != e.Spec.ID {
+			err = locked() // it is about to get an id
+		}
+		return into, err
+	}
+	g := above.Groups[0]
+	into = &v1alpha1.Label{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace},
+		Spec: v1alpha1.LabelSpec{
+			ID: e.Spec.ID, GroupRef: &v1alpha1.Reference{Name: g.Name},
+			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
+		},
+	}
+	err = f.declare(ctx, into, "group", g.Name, e.Spec.Title)
+	if errors.Is(err, declare.ErrExists) {
+		err = locked() // somebody promotes another label of the title at this moment
+	}
+	return into, refusal.Of(err, "")
+}
+
+func locked() error { return endpoint.Conflict("409 Conflict: Resource lock") }
+
+// keepPriorities has each project give the label of the group the priority that its own one had.
+func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLabel) error {
+	oldest := map[types.UID]catalog.ProjectLabel{} // the only one of a project that is in force
+	for _, l := range merged {
+		if other, ok := oldest[l.Project.UID]; !ok || catalog.Older(l, other) {
+			oldest[l.Project.UID] = l
+		}
+	}
+	for _, l := range oldest {
+		if l.Spec.Priority == nil {
+			continue
+		}
+		if err := f.prioritize(ctx, l.Project.DeepCopy(), l.Spec.Title, l.Spec.Priority); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package labels
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/conditional"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/label"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+type createRequest struct {
+	ID          string                   `param:"id" doc:"Id or full path of the project."`
+	Name        string                   `param:"name" required:"" doc:"Title of the label, without commas."`
+	Color       string                   `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
+	Description string                   `param:"description" doc:"What it is for, in Markdown."`
+	Priority    endpoint.Optional[int32] `param:"priority" doc:"Priority in the project, 0 the highest."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
+	scope := auth.From(ctx).Scope
+	p := scope.Project
+	title, wrong := label.Title(r.Name)
+	if holder, err := f.catalog.LabelHolder(ctx, scope, title); err != nil {
+		return Label{}, err
+	} else if holder != nil {
+		return Label{}, exists()
+	}
+	spec := v1alpha1.LabelSpec{
+		ProjectRef: &v1alpha1.Reference{Name: p.Name}, Title: title, Description: r.Description, Priority: pointer(r.Priority),
+	}
+	var a namespace.Attributes
+	refuse(&a, "title", wrong...)
+	spec.Color = hex(&a, r.Color)
+	check(&a, spec.Description, spec.Priority)
+	if err := a.Err(); err != nil {
+		return Label{}, err
+	}
+	if err := f.writer.Allow(ctx, p, nil); err != nil {
+		return Label{}, refusal.Of(err, "")
+	}
+	l := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}
+	if err := f.declare(ctx, l, "project", p.Name, title); errors.Is(err, declare.ErrExists) {
+		return Label{}, exists()
+	} else if err != nil {
+		return Label{}, refusal.Of(err, "")
+	}
+	return f.show(ctx, newEntry(p, catalog.InheritedLabel{Label: l, Of: scope}))
+}
+
+func exists() error { return endpoint.Conflict("Label already exists") }
+
+// renamed is how many labels in a row may have had a title before.
+const renamed = 16
+
+// declare creates a label under a name made of its natural key, which the API server gives to one object only. Where a label
+// has that name which was renamed since, its own id is taken into the key.
+func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, key ...string) error {
+	for range renamed {
+		l.Name = naturalkey.Name(key...)
+		err := f.writer.Create(ctx, l)
+		if !errors.Is(err, declare.ErrExists) {
+			return err
+		}
+		former, notShown := f.catalog.LabelNamed(ctx, client.ObjectKeyFromObject(l))
+		if notShown != nil || former.Spec.Title == l.Spec.Title {
+			return err
+		}
+		key = append(key, strconv.FormatInt(former.Spec.ID, 10))
+	}
+	return declare.ErrExists
+}
+
+// changes are what may be changed of a label.
+type changes struct {
+	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" doc:"Another title."`
+	Color       endpoint.Optional[string] `param:"color" atLeastOne:"change" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
+	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"What it is for, in Markdown."`
+	Priority    endpoint.Optional[int32]  `param:"priority" atLeastOne:"change" doc:"Priority in the project, 0 the highest; null removes it."`
+}
+
+// itself reports whether the label itself changes, and not only what it is in the project.
+func (c changes) itself() bool { return c.NewName.Set || c.Color.Set || c.Description.Set }
+
+type updateRequest struct {
+	labelRequest
+	changes
+}
+
+// named is for one label, in the way of the older forms.
+type named struct {
+	ID      string                    `param:"id" doc:"Id or full path of the project."`
+	LabelID endpoint.Optional[int64]  `param:"label_id" exactlyOne:"label" doc:"Id of the label."`
+	Name    endpoint.Optional[string] `param:"name" exactlyOne:"label" doc:"Title of the label."`
+}
+
+func (n named) key() string {
+	if n.LabelID.Set {
+		return strconv.FormatInt(n.LabelID.Value, 10)
+	}
+	return n.Name.Value
+}
+
+type updateNamedRequest struct {
+	named
+	changes
+}
+
+func (f *Family) updateNamed(ctx context.Context, r *updateNamedRequest) (Label, error) {
+	return f.change(ctx, r.key(), r.changes)
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (Label, error) {
+	return f.change(ctx, r.LabelID, r.changes)
+}
+
+func (f *Family) change(ctx context.Context, key string, c changes) (Label, error) {
+	e, err := f.find(ctx, key)
+	if err != nil {
+		return Label{}, err
+	}
+	if c.itself() {
+		if err := f.mayChange(ctx, e); err != nil {
+			return Label{}, err
+		}
+	}
+	spec, err := f.changed(ctx, e, c)
+	if err != nil {
+		return Label{}, err
+	}
+	p := e.project.DeepCopy()
+	if c.itself() || e.own() {
+		if err := f.writer.Allow(ctx, p, e.Label); err != nil {
+			return Label{}, refusal.Of(err, "")
+		}
+	}
+	if c.Priority.Set && !e.own() {
+		if err := f.prioritize(ctx, p, spec.Title, pointer(c.Priority)); err != nil {
+			return Label{}, err
+		}
+	}
+	l := e.Label.DeepCopy()
+	err = f.writer.Update(ctx, l, func() error {
+		l.Spec.Title, l.Spec.Color, l.Spec.Description, l.Spec.Priority = spec.Title, spec.Color, spec.Description, spec.Priority
+		return nil
+	})
+	if err != nil {
+		return Label{}, refusal.Of(err, "Label")
+	}
+	return f.show(ctx, newEntry(p, catalog.InheritedLabel{Label: l, Of: e.Of, Above: e.Above}))
+}
+
+// changed returns what a label is to become, unless something is wrong with it.
+func (f *Family) changed(ctx context.Context, e entry, c changes) (v1alpha1.LabelSpec, error) {
+	spec := *e.Spec.DeepCopy()
+	var a namespace.Attributes
+	if c.NewName.Set {
+		title, wrong := label.Title(c.NewName.Value)
+		holder, err := f.catalog.LabelHolder(ctx, e.Of, title)
+		if err != nil {
+			return spec, err
+		}
+		if title != spec.Title && holder != nil {
+			wrong = append(wrong, "has already been taken")
+		}
+		refuse(&a, "title", wrong...)
+		spec.Title = title
+	}
+	if c.Color.Set {
+		spec.Color = hex(&a, c.Color.Value)
+	}
+	if c.Description.Set {
+		spec.Description = c.Description.Value
+	}
+	priority := pointer(c.Priority)
+	if c.Priority.Set && e.own() {
+		spec.Priority = priority
+	}
+	check(&a, spec.Description, priority)
+	return spec, a.Err()
+}
+
+// prioritize gives a label of a group a priority in a project, or takes it away. p has the result.
+func (f *Family) prioritize(ctx context.Context, p *v1alpha1.Project, title string, priority *int32) error {
+	if err := f.writer.Allow(ctx, p, p); err != nil {
+		return refusal.Of(err, "")
+	}
+	err := f.writer.Update(ctx, p, func() error {
+		p.Spec.LabelPriorities = withPriority(p.Spec.LabelPriorities, title, priority)
+		return nil
+	})
+	return refusal.Of(err, "Project")
+}
+
+// withPriority returns the priorities with another one for a title, or none.
+func withPriority(all []v1alpha1.LabelPriority, title string, priority *int32) []v1alpha1.LabelPriority {
+	var changed []v1alpha1.LabelPriority
+	for _, p := range all {
+		if p.Title != title {
+			changed = append(changed, p)
+			continue
+		}
+		if priority != nil {
+			changed = append(changed, v1alpha1.LabelPriority{Title: title, Priority: *priority})
+			priority = nil
+		}
+	}
+	if priority != nil {
+		changed = append(changed, v1alpha1.LabelPriority{Title: title, Priority: *priority})
+	}
+	return changed
+}
+
+func (f *Family) removeNamed(ctx context.Context, r *named) (endpoint.None, error) {
+	return f.removeKey(ctx, r.key())
+}
+
+func (f *Family) remove(ctx context.Context, r *labelRequest) (endpoint.None, error) {
+	return f.removeKey(ctx, r.LabelID)
+}
+
+func (f *Family) removeKey(ctx context.Context, key string) (endpoint.None, error) {
+	e, err := f.find(ctx, key)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.mayChange(ctx, e); err != nil {
+		return endpoint.None{}, err
+	}
+	if err := f.writer.Allow(ctx, e.project, e.Label); err != nil {
+		return endpoint.None{}, refusal.Of(err, "")
+	}
+	if err := conditional.Delete(ctx, f.writer, e.Label.DeepCopy()); err != nil {
+		return endpoint.None{}, refusal.Of(err, "Label")
+	}
+	return endpoint.None{}, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Spec.ID))
+}
+
+// mayChange refuses a caller who may change labels of the project, and this one is of a group in which he may not.
+func (f *Family) mayChange(ctx context.Context, e entry) error {
+	if e.own() {
+		return nil
+	}
+	return f.mayChangeGroup(ctx, e.Of)
+}
+
+func (f *Family) mayChangeGroup(ctx context.Context, of catalog.Scope) error {
+	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, of)
+	if err == nil && !access.May(auth.WriteGroupLabels) {
+		return endpoint.Forbidden("")
+	}
+	return err
+}
+
+func pointer(o endpoint.Optional[int32]) *int32 {
+	if !o.Set || o.Null {
+		return nil
+	}
+	return ptr.To(o.Value)
+}
+
+func refuse(a *namespace.Attributes, name string, wrong ...string) {
+	for _, w := range wrong {
+		a.Refuse(name, w)
+	}
+}
+
+// hex is a color as it is declared: the REST API never shows a name.
+func hex(a *namespace.Attributes, color string) string {
+	hex, ok := label.Hex(color)
+	if !ok {
+		a.Refuse("color", "must be a valid color code")
+	}
+	return hex
+}
+
+func check(a *namespace.Attributes, description string, priority *int32) {
+	a.Text("description", description, label.MaxDescription)
+	if priority != nil && *priority < 0 {
+		a.Refuse("priority", "must be greater than or equal to 0")
+	}
+}
