@@ -103,6 +103,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		{gitRows, b.measureGit},
 		{mirrorRows, b.measureMirrors},
 		{restRows, b.measureREST},
+		{labelRows, b.measureLabels},
 		{startRows, b.measureStarts},
 	} {
 		if !b.wants(group.ids...) || ctx.Err() != nil {

@@ -17,7 +17,6 @@ import (
 const createRounds = 101
 
 // measureCreate compares the creation of a protection over REST with that of the same object over the API of Kubernetes.
-// Nothing else is to do when either begins.
 func (r *rest) measureCreate(ctx context.Context) error {
 	rule := func(branch string) *v1alpha1.ProtectedBranch {
 		return &v1alpha1.ProtectedBranch{
@@ -29,9 +28,19 @@ func (r *rest) measureCreate(ctx context.Context) error {
 			},
 		}
 	}
+	return r.compareCreates(ctx, rowRESTCreate, "protectedbranch",
+		func(n int) error {
+			return r.post(ctx, fmt.Sprintf("/projects/%d/protected_branches", r.project), fmt.Sprintf("name=over-rest-%d", n))
+		},
+		func(n int) error { return r.Client().Create(ctx, rule(fmt.Sprintf("over-kubernetes-%d", n))) })
+}
+
+// compareCreates fills in a row by two ways to create the nth object, which a controller reconciles. Nothing else is to do when
+// either begins.
+func (r *rest) compareCreates(ctx context.Context, row, controller string, overREST, overKubernetes func(n int) error) error {
 	timed := func(create func(n int) error) func(int) (float64, error) {
 		return func(n int) (float64, error) {
-			if err := r.AwaitQuiet(ctx, "protectedbranch", 0); err != nil {
+			if err := r.AwaitQuiet(ctx, controller, 0); err != nil {
 				return 0, err
 			}
 			begun := time.Now()
@@ -39,20 +48,19 @@ func (r *rest) measureCreate(ctx context.Context) error {
 			return milliseconds(time.Since(begun)), err
 		}
 	}
-	ours := timed(func(n int) error { return r.post(ctx, fmt.Sprintf("over-rest-%d", n)) })
-	bare := timed(func(n int) error { return r.Client().Create(ctx, rule(fmt.Sprintf("over-kubernetes-%d", n))) })
+	ours, bare := timed(overREST), timed(overKubernetes)
 	if _, _, err := alternate(exactly(2), func(n int) (float64, error) { return ours(createRounds + n) },
 		func(n int) (float64, error) { return bare(createRounds + n) }); err != nil {
 		return err
 	}
 	o, k, err := alternate(exactly(createRounds), ours, bare)
-	r.bench.record(rowRESTCreate, o, k)
+	r.bench.record(row, o, k)
 	return err
 }
 
-func (r *rest) post(ctx context.Context, branch string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		fmt.Sprintf("%s/api/v4/projects/%d/protected_branches", r.URL(), r.project), strings.NewReader("name="+branch))
+// post creates something by a form.
+func (r *rest) post(ctx context.Context, path, form string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL()+"/api/v4"+path, strings.NewReader(form))
 	if err != nil {
 		return err
 	}
@@ -64,7 +72,7 @@ func (r *rest) post(ctx context.Context, branch string) error {
 	}
 	text, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("creating a protection was answered with %s: %s", answer.Status, text)
+		err = fmt.Errorf("POST %s was answered with %s: %s", path, answer.Status, text)
 	}
 	return err
 }

@@ -148,22 +148,22 @@ func (l *load) ready(ctx context.Context, namespace string, number int) (time.Du
 	return time.Since(begun), err
 }
 
-// awaitReady returns when a number of different protections that are of interest were ready.
-func awaitReady(ctx context.Context, events watch.Interface, number int, interest func(*v1alpha1.ProtectedBranch) bool) error {
+// awaitReady returns when a number of different objects of a kind that are of interest were ready.
+func awaitReady[T testbed.Object](ctx context.Context, events watch.Interface, number int, interest func(T) bool) error {
 	seen := map[string]bool{}
 	for {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %d of %d were", context.Cause(ctx), len(seen), number)
 		case event, open := <-events.ResultChan():
-			p, is := event.Object.(*v1alpha1.ProtectedBranch)
+			o, is := event.Object.(T)
 			switch {
 			case !open:
-				return errors.New("the watch on protections ended")
+				return errors.New("the watch ended")
 			case !is:
-				return fmt.Errorf("the watch on protections failed: %+v", event.Object)
-			case testbed.Ready(p) && interest(p):
-				seen[p.Name] = true
+				return fmt.Errorf("the watch failed: %+v", event.Object)
+			case testbed.Ready(o) && interest(o):
+				seen[o.GetName()] = true
 			}
 			if len(seen) == number {
 				return nil

@@ -66,8 +66,8 @@ func (b *bench) measureREST(ctx context.Context) error {
 	})
 }
 
-// populate makes the group, its projects and rules, and a user who is Maintainer in it and whom RBAC admits.
-func (r *rest) populate(ctx context.Context) error {
+// introduce makes the group, and a user who is Maintainer in it and whom RBAC admits.
+func (r *rest) introduce(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: restUser}
 	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"rest.forgeplane.dev", referenceGroup}, Resources: []string{"*"}, Verbs: []string{"*"},
@@ -100,6 +100,14 @@ func (r *rest) populate(ctx context.Context) error {
 		return fmt.Errorf("reading the token: %w", err)
 	}
 	r.token = string(secret.Data["token"])
+	return nil
+}
+
+// populate makes the group, its projects and rules.
+func (r *rest) populate(ctx context.Context) error {
+	if err := r.introduce(ctx); err != nil {
+		return err
+	}
 	projects := make([]*v1alpha1.Project, restProjects)
 	for n := range projects {
 		projects[n] = newProject(restNamespace, projectName(n), "")

@@ -41,6 +41,10 @@ const (
 	rowRESTMemory     = "rest/memory"
 	rowRESTMemoryPeak = "rest/memory-peak"
 
+	rowLabelList   = "labels/list"
+	rowLabelCreate = "labels/create"
+	rowLabelApply  = "labels/apply"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -52,6 +56,7 @@ var (
 	mirrorRows     = []string{rowMirrorPush, rowMirrorIdle, rowMirrorIdleWrites}
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
+	labelRows      = []string{rowLabelList, rowLabelCreate, rowLabelApply}
 	startRows      = []string{rowFirstStart, rowSecondStart}
 )
 
@@ -101,6 +106,10 @@ func rows() []*figures.Row {
 	}
 	all = append(all, restRowsUnmeasured()...)
 	return append(all,
+		&figures.Row{ID: rowLabelList, Name: "list 20 of 200 labels", Unit: figures.PerSecond, Against: "a bare handler",
+			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
+		&figures.Row{ID: rowLabelCreate, Name: "POST a label", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
+		&figures.Row{ID: rowLabelApply, Name: "1,000 labels from one kubectl apply, all Ready", Unit: figures.Seconds, Against: "without Forgeplane", Bound: atMost(15)},
 		&figures.Row{ID: rowSecondStart, Name: "make run again, to Ready", Unit: figures.Seconds, Against: "control plane alone", Bound: atMost(15)},
 		&figures.Row{ID: rowFirstStart, Name: "fresh clone and empty caches, to Ready", Unit: figures.Seconds, Bound: atMost(600)},
 	)

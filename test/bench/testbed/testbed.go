@@ -55,6 +55,7 @@ type Testbed struct {
 	plane   *controlplane.ControlPlane
 	client  client.WithWatch
 	token   string
+	kubectl string
 	// running is nil while Forgeplane is stopped.
 	running *running
 }
@@ -81,10 +82,11 @@ func (t *Testbed) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.kubectl = binaries.Kubectl
 	t.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Directory: t.path("control-plane"), Logs: t.path("logs"), Binaries: binaries,
 		Prepare: func(ctx context.Context, administrator *rest.Config) error {
-			return t.install(ctx, binaries.Kubectl, administrator)
+			return t.install(ctx, administrator)
 		},
 	})
 	if err != nil {
@@ -100,9 +102,8 @@ func (t *Testbed) start(ctx context.Context) error {
 }
 
 // install applies what an installation has before Forgeplane runs in it.
-func (t *Testbed) install(ctx context.Context, kubectl string, administrator *rest.Config) error {
-	kubeconfig := t.path("administrator.kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, administrator); err != nil {
+func (t *Testbed) install(ctx context.Context, administrator *rest.Config) error {
+	if err := controlplane.WriteKubeconfig(t.administratorKubeconfig(), administrator); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("config/default was not applied within %s", prepareTimeout))
@@ -111,10 +112,20 @@ func (t *Testbed) install(ctx context.Context, kubectl string, administrator *re
 		{"apply", "--server-side", "--kustomize", filepath.Join(t.options.Checkout, "config", "default")},
 		{"wait", "--for=condition=Established", "--timeout=1m", "customresourcedefinitions", "--all"},
 	} {
-		command := exec.CommandContext(ctx, kubectl, append([]string{"--kubeconfig=" + kubeconfig}, args...)...)
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+		if err := t.Kubectl(ctx, args...); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (t *Testbed) administratorKubeconfig() string { return t.path("administrator.kubeconfig") }
+
+// Kubectl runs kubectl as the administrator of the cluster.
+func (t *Testbed) Kubectl(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, t.kubectl, append([]string{"--kubeconfig=" + t.administratorKubeconfig()}, args...)...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }
