@@ -46,15 +46,7 @@ type shared struct {
 
 // run runs the parts of the forge until ctx ends.
 func run(ctx context.Context, p parts, o *options) (err error) {
-	level := zapcore.WarnLevel
-	if o.verbose {
-		level = zapcore.InfoLevel
-	}
-	log := zap.New(zap.UseDevMode(o.development), zap.Level(level))
-	ctrl.SetLogger(log)
-	// client-go and the generic API server log through klog.
-	klog.SetLogger(log)
-
+	startLogging(o)
 	informers := &informer.Factory{}
 	mgr, err := newManager(p, o, informers)
 	if err != nil {
@@ -112,6 +104,17 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func startLogging(o *options) {
+	level := zapcore.WarnLevel
+	if o.verbose {
+		level = zapcore.InfoLevel
+	}
+	log := zap.New(zap.UseDevMode(o.development), zap.Level(level))
+	ctrl.SetLogger(log)
+	// client-go and the generic API server log through klog.
+	klog.SetLogger(log)
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;create;update

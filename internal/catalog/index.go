@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,7 +95,28 @@ type index struct {
 }
 
 func indexes() []index {
-	all := []index{
+	all := slices.Concat(
+		callerIndexes(), placeIndexes(), membershipIndexes(), protectedBranchIndexes(), triggerTokenIndexes(), badgeIndexes(),
+		jobTokenScopeIndexes(), labelIndexes(),
+	)
+	for _, o := range []client.Object{
+		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.DeployKey{},
+		&v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{}, &v1alpha1.RemoteMirror{}, &v1alpha1.Label{},
+	} {
+		all = append(all, index{o, IndexID, specID})
+	}
+	return append(all,
+		index{&v1alpha1.DeployKey{}, IndexProject, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.DeployKey).Spec.ProjectRef)
+		}},
+		index{&v1alpha1.RemoteMirror{}, IndexProject, func(o client.Object) []string {
+			return optional(o, &o.(*v1alpha1.RemoteMirror).Spec.ProjectRef)
+		}})
+}
+
+// callerIndexes are those of users and of what they call with.
+func callerIndexes() []index {
+	return []index{
 		{&v1alpha1.User{}, IndexUsername, func(o client.Object) []string {
 			return some(strings.ToLower(o.(*v1alpha1.User).Spec.Username))
 		}},
@@ -116,6 +138,12 @@ func indexes() []index {
 		{&v1alpha1.AccessToken{}, IndexUser, func(o client.Object) []string {
 			return []string{Key("", o.(*v1alpha1.AccessToken).Spec.UserRef)}
 		}},
+	}
+}
+
+// placeIndexes are those of groups and projects.
+func placeIndexes() []index {
+	return []index{
 		{&v1alpha1.Group{}, IndexGroup, func(o client.Object) []string {
 			return optional(o, o.(*v1alpha1.Group).Spec.ParentRef)
 		}},
@@ -137,27 +165,7 @@ func indexes() []index {
 		{&v1alpha1.Project{}, IndexStorage, func(o client.Object) []string {
 			return []string{o.(*v1alpha1.Project).Status.Storage}
 		}},
-		{&v1alpha1.DeployKey{}, IndexProject, func(o client.Object) []string {
-			return optional(o, &o.(*v1alpha1.DeployKey).Spec.ProjectRef)
-		}},
-		{&v1alpha1.RemoteMirror{}, IndexProject, func(o client.Object) []string {
-			return optional(o, &o.(*v1alpha1.RemoteMirror).Spec.ProjectRef)
-		}},
 	}
-	all = append(all, membershipIndexes()...)
-	all = append(all, protectedBranchIndexes()...)
-	all = append(all, triggerTokenIndexes()...)
-	all = append(all, badgeIndexes()...)
-	all = append(all, jobTokenScopeIndexes()...)
-	all = append(all, labelIndexes()...)
-	for _, o := range []client.Object{
-		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{}, &v1alpha1.RemoteMirror{},
-		&v1alpha1.Label{},
-	} {
-		all = append(all, index{o, IndexID, specID})
-	}
-	return all
 }
 
 func membershipIndexes() []index {
