@@ -62,6 +62,9 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		return nil, err
 	}
 	scope, err := g.catalog.ProjectScope(ctx, p)
+	if catalog.Misplaced(err) {
+		return nil, githttp.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -121,8 +121,16 @@ func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, 
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 	return catalog.Recall(g.catalog, projectID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
 		s, err := g.project(ctx, id)
-		return s, time.Time{}, err
+		return s, time.Time{}, reachable(err)
 	})
+}
+
+// reachable is the error for whoever asks for something that may have no place in the tree: it is as good as not there.
+func reachable(err error) error {
+	if catalog.Misplaced(err) {
+		return catalog.ErrNotFound
+	}
+	return err
 }
 
 // projectID and groupID are the questions what an id or full path names.
@@ -150,7 +158,7 @@ func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
 	return catalog.Recall(g.catalog, groupID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
 		s, err := g.group(ctx, id)
-		return s, time.Time{}, err
+		return s, time.Time{}, reachable(err)
 	})
 }
 

@@ -45,10 +45,8 @@ func (c *Catalog) Allowed(ctx context.Context, j *v1alpha1.JobTokenScope, e v1al
 		return Scope{}, err
 	}
 	s, err := c.ProjectScope(ctx, p)
-	for _, misplaced := range []error{ErrNotFound, ErrCycle, ErrParentNotAllowed, ErrRootNotAllowed} {
-		if errors.Is(err, misplaced) {
-			p, err = nil, nil
-		}
+	if Misplaced(err) {
+		p, err = nil, nil
 	}
 	if err == nil && (p == nil || !p.DeletionTimestamp.IsZero()) {
 		err = fmt.Errorf("project %s: %w", Show(e.ProjectRef), ErrNotFound)

@@ -28,6 +28,12 @@ var (
 // maxDepth bounds a walk up the tree, as the reference product bounds nesting.
 const maxDepth = 20
 
+// Misplaced reports whether an error says that a group or project has no place in the tree, now: what it names as above it is not
+// there, leads back to it or does not admit it. Nobody reaches it then.
+func Misplaced(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrCycle) || errors.Is(err, ErrParentNotAllowed) || errors.Is(err, ErrRootNotAllowed)
+}
+
 // Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed or ErrRootNotAllowed
 // when g has no valid place.
 func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {

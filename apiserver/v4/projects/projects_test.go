@@ -154,3 +154,28 @@ func TestSettingsAreChangedAndShown(t *testing.T) {
 		t.Errorf("got %s", none)
 	}
 }
+
+func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
+	loop := familytest.Group("acme", "loop", 30, "loop", v1alpha1.VisibilityPublic)
+	foreign := familytest.Group("other", "foreign", 31, "", v1alpha1.VisibilityPublic)
+	foreign.Spec.ParentRef = &v1alpha1.Reference{Path: "acme"} // which admits no other namespace
+	f := familytest.New(t,
+		familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), loop, foreign,
+		familytest.Project("acme", "turning", 40, "loop", v1alpha1.VisibilityPublic),
+		familytest.Project("other", "refused", 41, "foreign", v1alpha1.VisibilityPublic),
+		familytest.Project("other", "lost", 42, "nowhere", v1alpha1.VisibilityPublic),
+	)
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	for _, id := range []string{"40", "41", "42", "loop%2Fturning", "acme%2Fforeign%2Frefused"} {
+		for _, request := range []string{"GET /projects/" + id, "PUT /projects/" + id, "DELETE /projects/" + id} {
+			if got := f.As("root", request, `{"description":"x"}`).String(); got != `404 {"message":"404 Project Not Found"}` {
+				t.Errorf("%s: got %s", request, got)
+			}
+		}
+	}
+	for _, id := range []string{"30", "31"} {
+		if got := f.As("root", "GET /groups/"+id+"/projects", "").String(); got != `404 {"message":"404 Group Not Found"}` {
+			t.Errorf("%s: got %s", id, got)
+		}
+	}
+}
