@@ -180,10 +180,11 @@ var _ = Describe("The full path of a project", func() {
 	})
 
 	It("belongs to the oldest claim, and passes on when the holder is renamed", func() {
-		f.Run()
 		one := forge.Project("website").In(acme).Named("one").Build()
 		two := forge.Project("WEBSITE").InPath(namespace, "acme").Named("two").Build()
+		// Of two of the same second the first to be made may be the younger one: it would have a storage before the other is there.
 		f.Create(one, two)
+		f.Run()
 		older, younger := forge.ByAge(one, two)
 		f.ExpectReady(older)
 		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path acme/", "held by the older Project "+older.Name)
