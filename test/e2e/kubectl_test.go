@@ -62,6 +62,11 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: RemoteMirror
 metadata: {name: backup, namespace: TEAM}
 spec: {projectRef: {name: app}, url: "https://example.com/backup.git", enabled: false}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Label
+metadata: {name: bug, namespace: TEAM}
+spec: {projectRef: {name: app}, title: bug, color: red}
 `)
 	})
 

@@ -15,48 +15,48 @@ import (
 )
 
 var _ = Describe("Labels", Ordered, func() {
-	const path = "/projects/mill%2Fapp/labels"
-	var mill team
+	const path = "/projects/loom%2Fapp/labels"
+	var loom team
 	var max, identity rest.Client
 
 	const declared = `
 apiVersion: forgeplane.dev/v1alpha1
 kind: Label
-metadata: {name: bug, namespace: mill}
+metadata: {name: bug, namespace: loom}
 spec: {projectRef: {name: app}, title: bug, color: orange, description: "Something is **wrong**", priority: 1}
 ---
 apiVersion: forgeplane.dev/v1alpha1
 kind: Label
-metadata: {name: urgent, namespace: mill}
-spec: {groupRef: {name: mill}, title: urgent, color: "#abc"}
+metadata: {name: urgent, namespace: loom}
+spec: {groupRef: {name: loom}, title: urgent, color: "#abc"}
 `
 	BeforeAll(func() {
-		mill = newTeam("mill")
-		mill.apply(`
+		loom = newTeam("loom")
+		loom.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: AccessToken
 metadata: {name: TEAM-rest}
 spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 `)
-		admin.WaitReady("accesstoken/mill-rest")
-		max = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("mill-rest"))
+		admin.WaitReady("accesstoken/loom-rest")
+		max = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("loom-rest"))
 		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
 		Expect(err).NotTo(HaveOccurred())
 		identity = rest.ThroughKubernetes(config)
 		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
 	})
-	AfterAll(func() { admin.Kubectl("delete", "namespace", "mill", "--timeout=60s") })
+	AfterAll(func() { admin.Kubectl("delete", "namespace", "loom", "--timeout=60s") })
 
 	clients := func() map[string]rest.Client { return map[string]rest.Client{"token": max, "identity": identity} }
 	// object is the name of the object that declares a title, empty where there is none.
 	object := func(title string) string {
 		GinkgoHelper()
-		return mill.kubectl("get", "labels", "--field-selector=spec.title="+title, "--output=jsonpath={.items[*].metadata.name}")
+		return loom.kubectl("get", "labels", "--field-selector=spec.title="+title, "--output=jsonpath={.items[*].metadata.name}")
 	}
 
 	It("that are declared are seen over REST", func() {
-		mill.apply(declared)
-		mill.waitReady("label/bug", "label/urgent")
+		loom.apply(declared)
+		loom.waitReady("label/bug", "label/urgent")
 		for _, client := range clients() {
 			all := rest.Must[[]labels.Label](client, http.StatusOK, "GET "+path, "")
 			Expect(all).To(HaveExactElements(
@@ -64,7 +64,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 					HaveField("DescriptionHTML", "Something is <strong>wrong</strong>"), HaveField("IsProjectLabel", true)),
 				And(HaveField("Name", "urgent"), HaveField("Color", "#abc"), HaveField("IsProjectLabel", false)),
 			))
-			Expect(mill.kubectl("get", "label", "bug", "--output=jsonpath={.status.id} {.status.color} {.status.textColor}")).
+			Expect(loom.kubectl("get", "label", "bug", "--output=jsonpath={.status.id} {.status.color} {.status.textColor}")).
 				To(Equal(fmt.Sprintf("%d #FFA500 #FFFFFF", all[0].ID)))
 		}
 	})
@@ -75,7 +75,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		}
 		apply()
 		versions := func() string {
-			return mill.kubectl("get", "labels", "--output=jsonpath={.items[*].metadata.resourceVersion}")
+			return loom.kubectl("get", "labels", "--output=jsonpath={.items[*].metadata.resourceVersion}")
 		}
 		before := versions()
 		for line := range strings.SplitSeq(strings.TrimSpace(apply()), "\n") {
@@ -89,18 +89,18 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 
 	It("that are declared are changed and removed over REST", func() {
 		for _, client := range clients() {
-			mill.apply(declared)
-			mill.waitReady("label/bug", "label/urgent")
+			loom.apply(declared)
+			loom.waitReady("label/bug", "label/urgent")
 			changed := rest.Must[labels.Label](client, http.StatusOK, "PUT "+path+"/bug", `{"new_name":"defect","color":"teal","priority":null}`)
-			Expect(mill.kubectl("get", "label", "bug", "--output=jsonpath={.spec.title} {.spec.color} {.spec.priority}|")).To(Equal("defect #008080 |"))
-			Expect(mill.kubectl("get", "label", "bug", "--output=jsonpath={.spec.id}")).To(Equal(fmt.Sprint(changed.ID)))
+			Expect(loom.kubectl("get", "label", "bug", "--output=jsonpath={.spec.title} {.spec.color} {.spec.priority}|")).To(Equal("defect #008080 |"))
+			Expect(loom.kubectl("get", "label", "bug", "--output=jsonpath={.spec.id}")).To(Equal(fmt.Sprint(changed.ID)))
 			rest.Must[labels.Label](client, http.StatusOK, "PUT "+path+"/urgent", `{"priority":4}`)
-			Expect(mill.kubectl("get", "project", "app", "--output=jsonpath={.spec.labelPriorities}")).To(MatchJSON(`[{"priority":4,"title":"urgent"}]`))
+			Expect(loom.kubectl("get", "project", "app", "--output=jsonpath={.spec.labelPriorities}")).To(MatchJSON(`[{"priority":4,"title":"urgent"}]`))
 			Expect(client.Status("DELETE " + path + "/defect")).To(Equal(http.StatusNoContent))
 			Expect(client.Status("DELETE " + path + "/urgent")).To(Equal(http.StatusNoContent))
-			Expect(mill.kubectl("get", "labels", "--output=name")).To(BeEmpty())
-			rest.Must[any](client, http.StatusOK, "PUT /projects/mill%2Fapp", `{"description":"Mill."}`)
-			mill.patch("project/app", `{"spec":{"labelPriorities":null}}`)
+			Expect(loom.kubectl("get", "labels", "--output=name")).To(BeEmpty())
+			rest.Must[any](client, http.StatusOK, "PUT /projects/loom%2Fapp", `{"description":"Loom."}`)
+			loom.patch("project/app", `{"spec":{"labelPriorities":null}}`)
 		}
 	})
 
@@ -108,13 +108,13 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		for name, client := range clients() {
 			title := "by-" + name
 			made := rest.Must[labels.Label](client, http.StatusCreated, "POST "+path, fmt.Sprintf(`{"name":%q,"color":"Navy"}`, title))
-			Expect(mill.kubectl("get", "label", object(title), "--output=jsonpath={.spec.id} {.spec.color} {.spec.projectRef.name}")).
+			Expect(loom.kubectl("get", "label", object(title), "--output=jsonpath={.spec.id} {.spec.color} {.spec.projectRef.name}")).
 				To(Equal(fmt.Sprintf("%d #000080 app", made.ID)))
-			mill.waitReady("label/" + object(title))
-			mill.patch("label/"+object(title), `{"spec":{"color":"white","priority":0}}`)
+			loom.waitReady("label/" + object(title))
+			loom.patch("label/"+object(title), `{"spec":{"color":"white","priority":0}}`)
 			Eventually(func() labels.Label { return rest.Must[labels.Label](client, http.StatusOK, "GET "+path+"/"+title, "") }).
 				WithTimeout(limit).WithPolling(polling).Should(And(HaveField("Color", "#FFFFFF"), HaveField("TextColor", "#1F1E24"), HaveField("Priority", HaveValue(BeZero()))))
-			mill.kubectl("delete", "label", object(title))
+			loom.kubectl("delete", "label", object(title))
 			Eventually(func() int { return client.Status("GET " + path + "/" + title) }).
 				WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusNotFound))
 		}
@@ -130,8 +130,8 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 			Expect(promoted.ID).To(Equal(made.ID))
 			is := object(title)
 			Expect(is).NotTo(Or(BeEmpty(), Equal(was)))
-			mill.waitReady("label/" + is)
-			Expect(mill.kubectl("get", "label", is, "--output=jsonpath={.status.id} {.spec.groupRef.name}")).To(Equal(fmt.Sprintf("%d mill", made.ID)))
+			loom.waitReady("label/" + is)
+			Expect(loom.kubectl("get", "label", is, "--output=jsonpath={.status.id} {.spec.groupRef.name}")).To(Equal(fmt.Sprintf("%d loom", made.ID)))
 			Expect(rest.Must[labels.Label](max, http.StatusOK, "GET "+path+"/"+title, "")).To(And(
 				HaveField("ID", made.ID), HaveField("IsProjectLabel", false), HaveField("Subscribed", true), HaveField("Priority", HaveValue(BeEquivalentTo(2)))))
 		}
@@ -141,13 +141,13 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		const kept = `
 apiVersion: forgeplane.dev/v1alpha1
 kind: Label
-metadata: {name: kept, namespace: mill}
+metadata: {name: kept, namespace: loom}
 spec: {projectRef: {name: app}, title: kept, color: red}
 `
 		admin.DoWith(kept, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
-		mill.waitReady("label/kept")
+		loom.waitReady("label/kept")
 		rest.Must[labels.Label](max, http.StatusCreated, "POST "+path, `{"name":"made","color":"red"}`)
-		mill.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
+		loom.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
 		for _, client := range clients() {
 			refused := func(g Gomega, request, body string) {
 				a := client.Call(request, body)
@@ -160,6 +160,6 @@ spec: {projectRef: {name: app}, title: kept, color: red}
 			Expect(client.Call("PUT "+path+"/made", `{"color":"blue"}`)).To(HaveField("Status", http.StatusOK))
 		}
 		Expect(max.Status("POST " + path + "/kept/subscribe")).To(Equal(http.StatusCreated))
-		Expect(mill.kubectl("get", "label", "kept", "--output=jsonpath={.spec.color}")).To(Equal("red"))
+		Expect(loom.kubectl("get", "label", "kept", "--output=jsonpath={.spec.color}")).To(Equal("red"))
 	})
 })

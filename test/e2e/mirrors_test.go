@@ -30,16 +30,16 @@ type mirrored struct {
 }
 
 var _ = Describe("A mirror", Ordered, func() {
-	const mirrors = "/projects/attic%2Fapp/remote_mirrors"
-	var attic team
+	const mirrors = "/projects/abbey%2Fapp/remote_mirrors"
+	var abbey team
 	var max terminal.Terminal
 	var client rest.Client
 	var password string
 
 	BeforeAll(func() {
-		attic = newTeam("attic")
+		abbey = newTeam("abbey")
 		// What a project protects by itself is the default branch, which is not pushed here.
-		attic.apply(`
+		abbey.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: Project
 metadata: {name: copy, namespace: TEAM}
@@ -50,12 +50,12 @@ kind: AccessToken
 metadata: {name: TEAM-rest}
 spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 `)
-		attic.waitReady("project/copy")
-		admin.WaitReady("accesstoken/attic-rest")
-		max = attic.start()
-		password = token("attic-max")
-		client = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("attic-rest"))
-		attic.apply(`
+		abbey.waitReady("project/copy")
+		admin.WaitReady("accesstoken/abbey-rest")
+		max = abbey.start()
+		password = token("abbey-max")
+		client = rest.WithToken(admin.Getenv("FORGEPLANE_URL"), token("abbey-rest"))
+		abbey.apply(`
 apiVersion: v1
 kind: Secret
 metadata: {name: copy, namespace: TEAM}
@@ -63,7 +63,7 @@ stringData: {username: TEAM-max, password: "` + password + `"}
 `)
 	})
 
-	refs := func() string { return max.Git("ls-remote", attic.url("copy")) }
+	refs := func() string { return max.Git("ls-remote", abbey.url("copy")) }
 	eventually := func(what string, matches func() bool) {
 		GinkgoHelper()
 		begun := time.Now()
@@ -78,9 +78,9 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 `
 
 	It("that is declared follows each push: branches, tags, what is rewritten and what goes", func() {
-		yaml := strings.ReplaceAll(manifest, "URL", attic.url("copy"))
-		attic.apply(yaml)
-		attic.waitReady("remotemirror/copy")
+		yaml := strings.ReplaceAll(manifest, "URL", abbey.url("copy"))
+		abbey.apply(yaml)
+		abbey.waitReady("remotemirror/copy")
 		first := max.Git("rev-parse", "HEAD")
 		Expect(refs()).To(ContainSubstring(first + "\trefs/heads/main"))
 
@@ -96,24 +96,24 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		eventually("a deletion", func() bool { return !strings.Contains(refs(), "feature") && !strings.Contains(refs(), "v1") })
 
 		version := func() string {
-			return attic.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.metadata.resourceVersion} {.metadata.managedFields[*].manager}")
+			return abbey.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.metadata.resourceVersion} {.metadata.managedFields[*].manager}")
 		}
-		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Finished", "--timeout=30s", "remotemirror/copy")
+		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Finished", "--timeout=30s", "remotemirror/copy")
 		before := version()
-		attic.apply(yaml)
+		abbey.apply(yaml)
 		Consistently(version).WithTimeout(500 * time.Millisecond).WithPolling(100 * time.Millisecond).Should(Equal(before))
 	})
 
 	It("is seen, changed and removed over REST", func() {
 		all := rest.Must[[]mirrored](client, http.StatusOK, "GET "+mirrors, "")
 		Expect(all).To(ConsistOf(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastError", BeNil()),
-			HaveField("URL", strings.Replace(attic.url("copy"), "://", "://*****:*****@", 1)))))
+			HaveField("URL", strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))))
 		path := fmt.Sprintf("%s/%d", mirrors, all[0].ID)
 		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"keep_divergent_refs":true}`)
-		Expect(attic.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.spec.keepDivergentRefs}")).To(Equal("true"))
+		Expect(abbey.kubectl("get", "remotemirror", "copy", "--output=jsonpath={.spec.keepDivergentRefs}")).To(Equal("true"))
 
 		By("keeping what has diverged")
-		theirs := attic.as("max").Clone(attic.url("copy"), "--branch=main")
+		theirs := abbey.as("max").Clone(abbey.url("copy"), "--branch=main")
 		ahead := theirs.Commit("theirs.txt", "Theirs.\n")
 		theirs.MustPush("main")
 		max.Git("reset", "--quiet", "--hard", "origin/main")
@@ -122,38 +122,38 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		Eventually(func() mirrored { return rest.Must[mirrored](client, http.StatusOK, "GET "+path, "") }).WithTimeout(arrival).WithPolling(polling).
 			Should(And(HaveField("UpdateStatus", "failed"), HaveField("LastError", HaveValue(ContainSubstring("refs/heads/main")))))
 		Expect(refs()).To(ContainSubstring(ahead + "\trefs/heads/main"))
-		attic.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
+		abbey.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
 		eventually("what was kept", func() bool { return strings.Contains(refs(), max.Git("rev-parse", "HEAD")+"\trefs/heads/main") })
 
 		Expect(client.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
-		attic.kubectl("wait", "--for=delete", "--timeout=30s", "remotemirror/copy")
-		attic.kubectl("get", "secret", "copy") // it is somebody else's
+		abbey.kubectl("wait", "--for=delete", "--timeout=30s", "remotemirror/copy")
+		abbey.kubectl("get", "secret", "copy") // it is somebody else's
 	})
 
 	It("that is made over REST has its credentials in a Secret, which goes with it", func() {
-		url := strings.Replace(attic.url("copy"), "://", "://attic-max:"+password+"@", 1)
+		url := strings.Replace(abbey.url("copy"), "://", "://abbey-max:"+password+"@", 1)
 		made := rest.Must[mirrored](client, http.StatusCreated, "POST "+mirrors, fmt.Sprintf(`{"url":%q,"enabled":true}`, url))
-		Expect(made.URL).To(Equal(strings.Replace(attic.url("copy"), "://", "://*****:*****@", 1)))
-		object := admin.List("remotemirror", "--namespace=attic")[0]
-		Expect(object.Object["spec"]).To(And(HaveKeyWithValue("id", BeEquivalentTo(made.ID)), HaveKeyWithValue("url", attic.url("copy")), HaveKeyWithValue("enabled", true)))
-		attic.waitReady("remotemirror/" + object.GetName())
+		Expect(made.URL).To(Equal(strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))
+		object := admin.List("remotemirror", "--namespace=abbey")[0]
+		Expect(object.Object["spec"]).To(And(HaveKeyWithValue("id", BeEquivalentTo(made.ID)), HaveKeyWithValue("url", abbey.url("copy")), HaveKeyWithValue("enabled", true)))
+		abbey.waitReady("remotemirror/" + object.GetName())
 		commit := max.Commit("rest.txt", "REST.\n")
 		max.MustPush("rest")
 		eventually("a branch", func() bool { return strings.Contains(refs(), commit+"\trefs/heads/rest") })
 		Expect(client.Status(fmt.Sprintf("POST %s/%d/sync", mirrors, made.ID))).To(Equal(http.StatusNoContent))
 
-		attic.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
+		abbey.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
 		Expect(client.Status(fmt.Sprintf("GET %s/%d", mirrors, made.ID))).To(Equal(http.StatusNotFound))
-		Eventually(func() string { return attic.kubectl("get", "secrets", "--output=name") }).WithTimeout(soon).WithPolling(polling).
+		Eventually(func() string { return abbey.kubectl("get", "secrets", "--output=name") }).WithTimeout(soon).WithPolling(polling).
 			ShouldNot(ContainSubstring("mirror-"))
 	})
 
 	It("tells its password to no process, and resumes after a crash in the middle of a push", func() {
-		const secret = "attic-correct-horse-battery"
+		const secret = "abbey-correct-horse-battery"
 		credentials[secret] = true
 		target := newElsewhere("curator", secret)
 		target.hold()
-		attic.apply(`
+		abbey.apply(`
 apiVersion: v1
 kind: Secret
 metadata: {name: held, namespace: TEAM}
@@ -165,7 +165,7 @@ metadata: {name: held, namespace: TEAM}
 spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: held}}
 `)
 		Eventually(target.asked).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
-		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Started", "--timeout=30s", "remotemirror/held")
+		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Started", "--timeout=30s", "remotemirror/held")
 		lines := commandLines()
 		Expect(lines).To(ContainSubstring("remote-http"))
 		expectNoCredential("a command line", lines)
@@ -175,7 +175,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "git ends with it")
 		target.release()
 		start()
-		attic.waitReady("remotemirror/held")
+		abbey.waitReady("remotemirror/held")
 		Expect(target.work.Git("ls-remote", target.repository)).To(ContainSubstring(max.Git("rev-parse", "origin/main") + "\trefs/heads/main"))
 
 		By("a target that vanishes, and comes back")
@@ -183,16 +183,16 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Expect(os.Rename(target.repository, gone)).To(Succeed())
 		commit := max.Commit("more.txt", "More.\n")
 		max.MustPush("more")
-		attic.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=30s", "remotemirror/held")
-		said := attic.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")
+		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=30s", "remotemirror/held")
+		said := abbey.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")
 		Expect(said).To(ContainSubstring("not found"))
 		expectNoCredential("the error", said)
 		Expect(os.Rename(gone, target.repository)).To(Succeed())
-		attic.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
+		abbey.kubectl("annotate", "remotemirror", "held", "forgeplane.dev/sync=now")
 		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
-		attic.waitReady("remotemirror/held")
-		attic.kubectl("delete", "remotemirror", "held")
+		abbey.waitReady("remotemirror/held")
+		abbey.kubectl("delete", "remotemirror", "held")
 	})
 })
 

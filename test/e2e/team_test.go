@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -52,10 +53,11 @@ metadata: {name: USER}
 spec: {userRef: {name: USER}, scopes: [write_repository], secretRef: {name: USER}}
 `
 
-// newTeam declares a team and waits until all of it is Ready.
+// newTeam declares a team, which nobody else has, and waits until all of it is Ready.
 func newTeam(name string) team {
 	GinkgoHelper()
 	t := team{name}
+	Expect(admin.Kubectl("get", "namespace", name, "--ignore-not-found", "--output=name")).To(BeEmpty(), "the team %s is taken", name)
 	manifests := teamManifests
 	var users []string
 	for _, user := range []string{"max", "dana", "otto"} {

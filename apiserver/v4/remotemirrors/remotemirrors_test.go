@@ -137,10 +137,12 @@ func TestNothingIsPushedBeforeTheSecretIsThere(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	var enabled []bool
-	f.Before = func(_ string, o client.Object) error {
+	f.Before = func(verb string, o client.Object) error {
 		switch o := o.(type) {
 		case *v1alpha1.RemoteMirror:
-			enabled = append(enabled, o.Spec.IsEnabled())
+			if verb != "delete" {
+				enabled = append(enabled, o.Spec.IsEnabled())
+			}
 		case *corev1.Secret:
 			return fmt.Errorf("there is no room")
 		}
