@@ -80,6 +80,7 @@ var named = map[string]string{
 	"allowlist/{target_project_id}": strconv.Itoa(otherProjectID),
 	"remote_mirrors/{mirror_id}":    strconv.Itoa(mirrorID),
 	"personal_access_tokens/{id}":   strconv.Itoa(targetTokenID),
+	"blobs/{sha}":                   blobID,
 }
 
 // bodies are what the requests say that have to say something.

@@ -23,12 +23,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
+	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 const (
@@ -61,6 +63,7 @@ type restOptions struct {
 	ids      accesslevel.Allocator
 	activity activityStore
 	clock    clock.PassiveClock
+	repos    *repository.Repositories
 	log      logr.Logger
 	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
 	// namespace is the platform's, where the values of tokens are kept.
@@ -93,6 +96,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
 		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
+		repositories.New(o.repos, webURL).Table().Named("Repository"),
 	)
 }
 

@@ -128,7 +128,7 @@ func New(o Options) (*Server, error) {
 		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, namespace: o.Namespace, home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	o.RateLimits.Clock = o.Clock
 	limited := ratelimit.New(o.RateLimits).Handler(s.rest)

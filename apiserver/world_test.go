@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // The ids of what requests name. The project is in the team, and the team in the group above.
@@ -202,8 +203,12 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: newStore(t, declared(v))}
+	objects := declared(v)
+	app := project(objects, "app")
+	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
 	cat := w.store.world.Catalog()
+	repos := familytest.Repositories(t, cat)
+	familytest.Push(t, repos, app, history(t))
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
 	happened := activitytest.Open(t)
@@ -211,7 +216,7 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t),
-		clock: clock, namespace: familytest.Namespace, home: "home",
+		clock: clock, repos: repos, namespace: familytest.Namespace, home: "home",
 	})
 	return w
 }
@@ -225,6 +230,26 @@ func (forgetful) Subscribe(context.Context, int64, activity.Subject) (bool, erro
 // Unsubscribe implements labels.Subscriptions.
 func (forgetful) Unsubscribe(context.Context, int64, activity.Subject) (bool, error) {
 	return true, nil
+}
+
+// project is the one of a name among objects.
+func project(objects []client.Object, name string) *v1alpha1.Project {
+	for _, o := range objects {
+		if p, ok := o.(*v1alpha1.Project); ok && p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// blobID is the id of the file that the repository of the project has.
+const blobID = "ce013625030ba8dba906f756967f9e9ca394464a"
+
+// history is what is in the repository of the project.
+func history(t testing.TB) *gittest.Client {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README.md", "hello\n")
+	return c
 }
 
 // clusterAdministrator is a Kubernetes identity that administers the instance; no User is declared for it.

@@ -76,6 +76,13 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 	return context.WithValue(ctx, subjectKey{}, s), nil
 }
 
+// Count counts the request that ctx belongs to, for its caller and the project or group that it is about, against a limit of
+// something that not every answer of its endpoint has. The error is the answer when there were too many in a minute.
+func Count(ctx context.Context, perMinute int, what string) error {
+	s := From(ctx)
+	return ratelimit.CountThing(ctx, perMinute, what, s.Caller.id(), s.Scope.Path)
+}
+
 // locate finds the project or group that an id or full path in the request's path names.
 func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string) (err error) {
 	switch about {

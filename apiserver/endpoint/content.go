@@ -21,6 +21,12 @@ type Content struct {
 	Write func(io.Writer) error
 }
 
+// Streamed is a response that may be too large to be put together in memory.
+type Streamed interface {
+	// Stream reports whether it is, and returns what is sent in its place.
+	Stream() (Content, bool)
+}
+
 var contentType = reflect.TypeFor[Content]()
 
 // stream sends a Content.

@@ -111,3 +111,46 @@ func TestAClientThatDoesNotTakeAFileIsCutOff(t *testing.T) {
 		t.Error("the file has an end")
 	}
 }
+
+// page is a response that is sent in another way where it is large.
+type page struct {
+	Text string `json:"text"`
+}
+
+func (p page) Stream() (endpoint.Content, bool) {
+	return endpoint.Content{Type: "application/json", Size: -1, Write: func(w io.Writer) error {
+		_, err := io.WriteString(w, `{"text":"streamed"}`)
+		return err
+	}}, p.Text == "large"
+}
+
+func TestALargeResponseIsStreamed(t *testing.T) {
+	pages := endpoint.Table{endpoint.Get("/page", func(_ context.Context, r *fileRequest) (page, error) { return page{r.Fail}, nil })}
+	for fail, want := range map[string]string{"small": `{"text":"small"}`, "large": `{"text":"streamed"}`} {
+		w := httptest.NewRecorder()
+		newHandler(pages).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page?fail="+fail, http.NoBody))
+		if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: got %d %s of type %s", fail, w.Code, w.Body, w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+func TestADownloadIsNotForPagesOfOtherSites(t *testing.T) {
+	download := endpoint.Table{endpoint.Get("/file", func(context.Context, *fileRequest) (endpoint.Content, error) {
+		return endpoint.Content{Type: "text/plain", Size: 0, Write: func(io.Writer) error { return nil }}, nil
+	}).Download()}
+	for _, tt := range []struct {
+		site, mode string
+		status     int
+	}{
+		{"", "", 200}, {"cross-site", "navigate", 200}, {"same-origin", "cors", 200}, {"none", "navigate", 200},
+		{"cross-site", "no-cors", 406}, {"cross-site", "cors", 406}, {"cross-site", "", 406},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/file", http.NoBody)
+		r.Header.Set("Sec-Fetch-Site", tt.site)
+		r.Header.Set("Sec-Fetch-Mode", tt.mode)
+		if w := serve(t, download, r); w.Code != tt.status || w.Code == 406 && w.Body.String() != `{"message":"406 Not Acceptable"}` {
+			t.Errorf("%+v: got %d %s", tt, w.Code, w.Body)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type Endpoint struct {
 
 	denial      int
 	conditional bool
+	download    bool
 	perMinute   int
 	limited     string
 

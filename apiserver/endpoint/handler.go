@@ -187,6 +187,9 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if r.ContentLength > maxBody {
 		return nil, nil, nil, tooLarge()
 	}
+	if e.download && hotlinked(r) {
+		return nil, nil, nil, Message(http.StatusNotAcceptable, "406 Not Acceptable")
+	}
 	ctx, err := h.options.Guard.Admit(r, e, path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -223,6 +226,11 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 	}
 	if c, is := response.(Content); is {
 		return h.stream(w, r, e.status, c)
+	}
+	if s, is := response.(Streamed); is {
+		if c, large := s.Stream(); large {
+			return h.stream(w, r, e.status, c)
+		}
 	}
 	return h.json(w, r, e.status, response)
 }

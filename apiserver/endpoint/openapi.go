@@ -179,6 +179,9 @@ func (s *schemas) responses(e *Endpoint) object {
 	if e.method != http.MethodGet {
 		statuses = append(statuses, usualOfWrites...)
 	}
+	if e.download {
+		statuses = append(statuses, http.StatusNotAcceptable)
+	}
 	if e.conditional {
 		statuses = append(statuses, http.StatusPreconditionFailed)
 	}
@@ -228,6 +231,7 @@ var (
 		403: {description: "The caller or its token may not do this.", families: []string{messageError, tokenError}},
 		404: {description: "What is named is not there, or the caller may not see it.", families: []string{messageError}},
 		405: {description: "This cannot be done here.", families: []string{messageError, parameterError}},
+		406: {description: "A page of another site has asked for it.", families: []string{messageError}},
 		408: {description: "The request came too slowly.", families: []string{messageError}},
 		409: {description: "Something else is in the way.", families: []string{messageError}},
 		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},

@@ -62,6 +62,11 @@ func Rows[S any](p Paging, all []S) []S {
 	return all[from:min(from+size, len(all))]
 }
 
+// Whole is all rows on one page, of which headers say nothing.
+func Whole[S, T any](all []S, show func(S) T) List[T] {
+	return List[T]{rows: shown(all, show), cursor: "cursor"}
+}
+
 // Keyset cuts a page out of rows in the order of their keys. It begins at the first row that is past the key of the row
 // before, which may be gone by now; past is nil for the first page. The link to the next page has the last key as cursor; see From.
 func Keyset[S, T any](p Paging, all []S, past func(S) bool, key func(S) string, show func(S) T) List[T] {

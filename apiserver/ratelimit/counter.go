@@ -47,7 +47,7 @@ func (c *counter) add(key uint64, window int64) int {
 
 // key is the hash of who calls: a user, or an address where the user is 0; and of what he calls, where that counts apart.
 // Nobody outside knows the seed, so nobody can have another's key.
-func (r *request) key(user int64, endpoint, subject string) uint64 {
+func (r *request) key(user int64, what, subject string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.limiter.requests.seed)
 	var caller [17]byte
@@ -60,7 +60,7 @@ func (r *request) key(user int64, endpoint, subject string) uint64 {
 		copy(caller[1:], address[:])
 	}
 	_, _ = h.Write(caller[:])
-	_, _ = h.WriteString(endpoint)
+	_, _ = h.WriteString(what)
 	_, _ = h.WriteString("\x00")
 	_, _ = h.WriteString(subject)
 	return h.Sum64()

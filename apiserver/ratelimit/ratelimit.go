@@ -137,19 +137,26 @@ func Count(ctx context.Context, user int64) error {
 }
 
 // CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one. The user is as in Count;
-// subject names the project or group that the request is about. The error is the answer when there were too many.
+// subject names the project or group that the request is about. Endpoints that are limited for the same thing share the count.
+// The error is the answer when there were too many.
 func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subject func() string) error {
 	limit, what := e.Limit()
 	if limit == 0 {
 		return nil
 	}
+	return CountThing(ctx, limit, what, user, subject)
+}
+
+// CountThing is CountEndpoint for what turns out to be limited only when it is looked at: what it is, and how often a minute it
+// is to be had.
+func CountThing(ctx context.Context, perMinute int, what string, user int64, subject func() string) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || !r.limiter.endpoints {
 		return nil
 	}
 	now := r.limiter.clock.Now()
 	m := r.limiter.minute(now)
-	if r.limiter.requests.add(r.key(user, e.String(), subject()), m.number) > limit {
+	if r.limiter.requests.add(r.key(user, what, subject()), m.number) > perMinute {
 		return endpoint.TooManyRequests(what, m.ends.Sub(now))
 	}
 	return nil

@@ -50,6 +50,7 @@ func newServer(o Options) (http.Handler, *clocktesting.FakePassiveClock) {
 	return New(o).Handler(endpoint.NewHandler(endpoint.Options{Guard: guard{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{
 		endpoint.Get("/projects/{id}", fine),
 		endpoint.Get("/projects/{id}/archive", fine).Limited(2, "archive"),
+		endpoint.Get("/projects/{id}/archive.zip", fine).Limited(2, "archive"),
 		endpoint.Get("/projects/{id}/changelog", fine).Limited(2, "changelog"),
 	})), clk
 }
@@ -135,6 +136,7 @@ func TestEndpointsHaveLimitsOfTheirOwn(t *testing.T) {
 		{"/projects/1/archive", "7", home, 200},
 		{"/projects/1/archive", "7", home, 200},
 		{"/projects/1/archive", "7", home, 429},
+		{"/projects/1/archive.zip", "7", home, 429},
 		{"/projects/1/changelog", "7", home, 200},
 		{"/projects/2/archive", "7", home, 200},
 		{"/projects/1/archive", "8", home, 200},

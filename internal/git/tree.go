@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,8 +43,27 @@ func CleanPath(p string) (clean string, ok bool) {
 	return p, filepath.IsLocal(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
 }
 
-// Tree lists a directory of a commit, in the order of Git; with recursive, all that is below it, each directory before what is
-// in it. An empty path is the root. It is ErrObjectNotFound where there is no directory. Nobody changes what it returns.
+// kinds are the types of entries in the order of a listing.
+var kinds = []string{"tree", "blob", "commit"}
+
+// Compare orders entries as a listing does: directories, files, submodules, each of them in the order of Git.
+func (e TreeEntry) Compare(other TreeEntry) int {
+	if e.Type != other.Type {
+		return slices.Index(kinds, e.Type) - slices.Index(kinds, other.Type)
+	}
+	return strings.Compare(e.key(), other.key())
+}
+
+// key is what Git orders trees by.
+func (e TreeEntry) key() string {
+	if e.Type == "tree" {
+		return e.Path + "/"
+	}
+	return e.Path
+}
+
+// Tree lists a directory of a commit, or all that is below it, in the order of TreeEntry.Compare. An empty path is the root. It
+// is ErrObjectNotFound where there is no directory. Nobody changes what it returns.
 func (r *Repository) Tree(ctx context.Context, commit, directory string, recursive bool) ([]TreeEntry, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -58,8 +78,25 @@ func (r *Repository) Tree(ctx context.Context, commit, directory string, recursi
 		what, list = "listing a directory with all below", r.recursiveTree
 	}
 	return recall(ctx, r, what, commit+":"+clean, sizeOfEntries, func(ctx context.Context) ([]TreeEntry, error) {
-		return list(ctx, commit, clean)
+		entries, err := list(ctx, commit, clean)
+		return byKind(entries), err
 	})
+}
+
+// byKind takes entries apart that are in the order of Git.
+func byKind(entries []TreeEntry) []TreeEntry {
+	if len(entries) == 0 {
+		return entries
+	}
+	ordered := make([]TreeEntry, 0, len(entries))
+	for _, kind := range kinds {
+		for _, e := range entries {
+			if e.Type == kind {
+				ordered = append(ordered, e)
+			}
+		}
+	}
+	return ordered
 }
 
 func sizeOfEntries(entries []TreeEntry) (size int) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func oddTree(t *testing.T, format string) (c *gittest.Client, commit string) {
 	t.Helper()
 	c = gittest.New(t, format)
 	c.Commit(t, "README", "hello\n")
-	for _, name := range []string{"dir/a", "dir/b/c", "dir.txt", "tab\there", "line\nbreak", `"quoted"`, "ümläut", "not-\xff-utf8", "-dash", "sp ace/x", ":colon"} {
+	for _, name := range []string{"dir/a", "dir/b/c", "dir.txt", "dir.d/x", "dir-d/x", "dir/b.d/x", "tab\there", "line\nbreak", `"quoted"`, "ümläut", "not-\xff-utf8", "-dash", "sp ace/x", ":colon"} {
 		c.Commit(t, name, name)
 	}
 	if err := os.Symlink("README", filepath.Join(c.Dir, "link")); err != nil {
@@ -35,7 +36,7 @@ func oddTree(t *testing.T, format string) (c *gittest.Client, commit string) {
 	return c, commit
 }
 
-// listed is what git says of a directory.
+// listed is what git says of a directory, with directories first and submodules last.
 func listed(t *testing.T, c *gittest.Client, commit, directory string, args ...string) []git.TreeEntry {
 	t.Helper()
 	args = append([]string{"ls-tree", "-z"}, append(args, "--full-tree", commit+":"+directory)...)
@@ -51,8 +52,12 @@ func listed(t *testing.T, c *gittest.Client, commit, directory string, args ...s
 		}
 		entries = append(entries, e)
 	}
+	slices.SortStableFunc(entries, func(a, b git.TreeEntry) int { return rank[a.Type] - rank[b.Type] })
 	return entries
 }
+
+// rank is where entries of a type come in a listing.
+var rank = map[string]int{"tree": 0, "blob": 1, "commit": 2}
 
 func TestATreeIsWhatGitListsIt(t *testing.T) {
 	for _, format := range formats {
@@ -63,7 +68,9 @@ func TestATreeIsWhatGitListsIt(t *testing.T) {
 			for _, directory := range []string{"", "dir", "dir/b", "sp ace"} {
 				for range 2 { // found, and remembered
 					g.Expect(r.Tree(t.Context(), commit, directory, false)).To(Equal(listed(t, c, commit, directory)))
-					g.Expect(r.Tree(t.Context(), commit, "/"+directory+"/", true)).To(Equal(listed(t, c, commit, directory, "-r", "-t")))
+					all := listed(t, c, commit, directory, "-r", "-t")
+					g.Expect(r.Tree(t.Context(), commit, "/"+directory+"/", true)).To(Equal(all))
+					g.Expect(slices.IsSortedFunc(all, git.TreeEntry.Compare)).To(BeTrue())
 				}
 			}
 			for _, missing := range []string{"README", "nothing", "dir/nothing", "module", "link", "..", "a/../dir", "dir//b", "a\x00b", "line\nbreak"} {

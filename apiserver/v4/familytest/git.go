@@ -1,0 +1,50 @@
+package familytest
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Shard returns a shard, on which it puts the projects.
+func Shard(t testing.TB, projects ...*v1alpha1.Project) *v1alpha1.RepositoryStorage {
+	t.Helper()
+	s := &v1alpha1.RepositoryStorage{
+		ObjectMeta: metav1.ObjectMeta{Name: "shard"}, Spec: v1alpha1.RepositoryStorageSpec{Path: t.TempDir()},
+	}
+	for _, p := range projects {
+		p.Status.Storage = s.Name
+	}
+	return s
+}
+
+// Repositories returns what finds the repositories of projects, until the test ends.
+func Repositories(t testing.TB, cat *catalog.Catalog) *repository.Repositories {
+	t.Helper()
+	engine, err := git.NewEngine(t.Context(), git.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	return repository.New(engine, cat)
+}
+
+// Push makes the repository of a project what a client has.
+func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
+	t.Helper()
+	r, err := repos.Of(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Init(t.Context(), git.InitOptions{ObjectFormat: c.Git(t, "rev-parse", "--show-object-format")}); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "push", "--quiet", "--mirror", r.Dir())
+	return r
+}

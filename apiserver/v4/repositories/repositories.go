@@ -1,0 +1,76 @@
+// Package repositories is the family "Repository" of the core interface document: what is in the repository of a project.
+package repositories
+
+import (
+	"context"
+	"errors"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Family serves what is in repositories.
+type Family struct {
+	repositories *repository.Repositories
+	webURL       string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(r *repository.Repositories, webURL string) *Family {
+	return &Family{repositories: r, webURL: webURL}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	table := endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/tree", f.tree).
+			Doc("List the files and directories in a directory of the repository, or all below it."),
+		endpoint.Get("/projects/{id}/repository/blobs/{sha}", f.blob).
+			Doc("Get the content of a file by the id of its blob."),
+		endpoint.Get("/projects/{id}/repository/blobs/{sha}/raw", f.rawBlob).
+			Doc("Get the content of a file as it is, by the id of its blob."),
+	}
+	for _, e := range table {
+		e.Needs(auth.ReadCode).Public()
+	}
+	return table
+}
+
+// repository returns the one of the project that a request is about.
+func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
+	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+}
+
+// commit returns the repository of the request's project, and the id of the commit that a revision names in it; that of the
+// default branch where it names none.
+func (f *Family) commit(ctx context.Context, revision string) (*git.Repository, string, error) {
+	repo, err := f.repository(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if revision == "" {
+		revision = "HEAD"
+	}
+	id, err := repo.Commit(ctx, revision)
+	return repo, id, err
+}
+
+// missing reports whether an error says that something is not there: a ref, an object, or all of the repository.
+func missing(err error) bool {
+	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// orNotFound is err, or otherwise where err says that something is missing.
+func orNotFound(err error, otherwise *endpoint.Error) error {
+	if missing(err) {
+		return otherwise
+	}
+	return err
+}

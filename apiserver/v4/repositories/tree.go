@@ -1,0 +1,92 @@
+package repositories
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Entry is "Tree entry" of the core interface document.
+type Entry struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type" doc:"tree, blob, or commit for a submodule."`
+	Path string `json:"path" doc:"From the root of the repository."`
+	Mode string `json:"mode" doc:"Six octal digits."`
+}
+
+func showEntry(e git.TreeEntry) Entry {
+	return Entry{ID: e.ID, Name: e.Name(), Type: e.Type, Path: e.Path, Mode: e.Mode}
+}
+
+type treeRequest struct {
+	endpoint.Paging
+	ID         string `param:"id" doc:"Id or full path of the project."`
+	Path       string `param:"path" doc:"The directory; the root of the repository if it is not given."`
+	Ref        string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
+	Recursive  bool   `param:"recursive" default:"false" doc:"Whether to list all below the directory."`
+	Pagination string `param:"pagination" values:"legacy,keyset,none" default:"legacy" doc:"legacy for pages by number, keyset for pages by page_token, none for all at once, which takes recursive."`
+	PageToken  string `param:"page_token" doc:"Where the page begins: what the link to the next page says, or the id of the last entry of the page before."`
+}
+
+func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[Entry], err error) {
+	if r.Pagination == "none" && !r.Recursive {
+		return none, endpoint.Parameters(`pagination cannot be "none" unless "recursive" is true`)
+	}
+	repo, commit, err := f.commit(ctx, r.Ref)
+	if err != nil {
+		return none, orNotFound(err, endpoint.NotFound("Tree"))
+	}
+	entries, err := repo.Tree(ctx, commit, r.Path, r.Recursive)
+	if err != nil {
+		return none, orNotFound(err, endpoint.NotFound("invalid revision or path"))
+	}
+	switch r.Pagination {
+	case "none":
+		return endpoint.Whole(entries, showEntry), nil
+	case "keyset":
+		past, err := after(r.PageToken, entries)
+		if err != nil {
+			return none, err
+		}
+		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), nil
+	default:
+		return endpoint.Page(r.Paging, entries, showEntry), nil
+	}
+}
+
+// tokenPrefix is how a token begins that names an entry by type and path, so that it is no object id. An id may occur more than
+// once below a directory.
+const tokenPrefix = "p."
+
+func token(e git.TreeEntry) string {
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(e.Type+":"+e.Path))
+}
+
+// after returns what tells the entries that come after the one that a token names, which may be gone by now; nil for no token.
+func after(text string, entries []git.TreeEntry) (func(git.TreeEntry) bool, error) {
+	var last git.TreeEntry
+	named, ours := strings.CutPrefix(text, tokenPrefix)
+	switch {
+	case text == "":
+		return nil, nil
+	case ours:
+		decoded, err := base64.RawURLEncoding.DecodeString(named)
+		kind, path, ok := strings.Cut(string(decoded), ":")
+		if err != nil || !ok || !slices.Contains([]string{"tree", "blob", "commit"}, kind) {
+			return nil, endpoint.Parameters("page_token is invalid")
+		}
+		last = git.TreeEntry{Type: kind, Path: path}
+	default:
+		i := slices.IndexFunc(entries, func(e git.TreeEntry) bool { return e.ID == text })
+		if i < 0 {
+			return nil, endpoint.Parameters("page_token is invalid")
+		}
+		last = entries[i]
+	}
+	return func(e git.TreeEntry) bool { return e.Compare(last) > 0 }, nil
+}

@@ -1,0 +1,64 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Blob is the content of a file.
+type Blob struct {
+	ID string
+	// Size is in bytes.
+	Size int64
+
+	repository *Repository
+	// content is nil where there is too much of it.
+	content []byte
+}
+
+const (
+	// blobTimeout is how long it may take to read a blob, which takes as long as somebody takes to receive it.
+	blobTimeout = time.Hour
+	// blobPiece is how much of a blob that is in memory is written in one go.
+	blobPiece = 256 << 10
+)
+
+// Blob returns the blob with an id. It is ErrObjectNotFound if there is no object of this id, or one of another type.
+func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
+	if checkIDs(id) != nil {
+		return Blob{}, fmt.Errorf("blob %.100q: %w", id, ErrObjectNotFound)
+	}
+	size := func(b Blob) int { return len(b.content) + 300 }
+	return recall(ctx, r, "reading a blob", id, size, func(ctx context.Context) (Blob, error) {
+		o, content, err := r.Read(ctx, id, maxResult-300)
+		if err != nil && !errors.Is(err, ErrFileTooLarge) {
+			return Blob{}, err
+		}
+		if o.Type != "blob" {
+			return Blob{}, fmt.Errorf("%s is a %s: %w", id, o.Type, ErrObjectNotFound)
+		}
+		return Blob{ID: id, Size: o.Size, repository: r, content: content}, nil
+	})
+}
+
+// Write writes the content. A large one is never in memory as a whole.
+func (b Blob) Write(ctx context.Context, w io.Writer) error {
+	if b.content == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, blobTimeout, fmt.Errorf("reading a blob took longer than %s", blobTimeout))
+		defer cancel()
+		c := b.repository.command("cat-file", "blob", b.ID)
+		c.stdout = w
+		return b.repository.run(ctx, c)
+	}
+	for rest := b.content; len(rest) > 0; {
+		n := min(len(rest), blobPiece)
+		if _, err := w.Write(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}

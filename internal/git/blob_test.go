@@ -1,0 +1,63 @@
+package git_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestABlobIsReadAsItWasCommitted(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			large := strings.Repeat("0123456789abcde\n", 17<<16)
+			for path, content := range map[string]string{"empty": "", "small": "a\x00b\n", "large": large} {
+				c.Commit(t, path, content)
+			}
+			r := bare(t, c)
+			for path, content := range map[string]string{"empty": "", "small": "a\x00b\n", "large": large} {
+				for range 2 { // found, and remembered
+					b, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:"+path))
+					g.Expect(err).NotTo(HaveOccurred())
+					g.Expect(b.Size).To(Equal(int64(len(content))))
+					var out bytes.Buffer
+					g.Expect(b.Write(t.Context(), &out)).To(Succeed())
+					g.Expect(bytes.Equal(out.Bytes(), []byte(content))).To(BeTrue(), "%s", path) // they are too long to be printed
+				}
+			}
+			for _, name := range []string{c.Git(t, "rev-parse", "HEAD"), c.Git(t, "rev-parse", "HEAD^{tree}"), strings.Repeat("0", 40), "HEAD:small", "-p"} {
+				_, err := r.Blob(t.Context(), name)
+				g.Expect(err).To(MatchError(git.ErrObjectNotFound), "%s", name)
+			}
+		})
+	}
+}
+
+// full is a disk.
+type full struct{}
+
+var errFull = errors.New("there is no space left")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestALargeBlobEndsWithWhoeverTakesIt(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 17<<16))
+	r := bare(t, c)
+	b, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:large"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(b.Write(t.Context(), full{})).NotTo(Succeed())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the client has gone away")
+	cancel(gone)
+	g.Expect(b.Write(ctx, &bytes.Buffer{})).To(MatchError(gone))
+}
