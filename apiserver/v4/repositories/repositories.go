@@ -31,6 +31,10 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get the content of a file by the id of its blob."),
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}/raw", f.rawBlob).
 			Doc("Get the content of a file as it is, by the id of its blob."),
+		endpoint.Get("/projects/{id}/repository/contributors", f.contributors).
+			Doc("List the authors of the commits of a branch, and how many each has."),
+		endpoint.Get("/projects/{id}/repository/merge_base", f.mergeBase).
+			Doc("Get the best common ancestor of commits."),
 	}
 	for _, e := range table {
 		e.Needs(auth.ReadCode).Public()

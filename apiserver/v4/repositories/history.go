@@ -1,0 +1,109 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Contributor is "Contributor" of the core interface document.
+type Contributor struct {
+	Name      string `json:"name"`
+	Email     string `json:"email"`
+	Commits   int    `json:"commits"`
+	Additions int    `json:"additions" doc:"Always 0."`
+	Deletions int    `json:"deletions" doc:"Always 0."`
+}
+
+type contributorsRequest struct {
+	endpoint.Paging
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	Ref     string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
+	OrderBy string `param:"order_by" values:"name,email,commits" default:"commits" doc:"What they are ordered by."`
+	Sort    string `param:"sort" values:"asc,desc" default:"asc" doc:"In which direction."`
+}
+
+func (f *Family) contributors(ctx context.Context, r *contributorsRequest) (none endpoint.List[Contributor], err error) {
+	repo, id, err := f.commit(ctx, r.Ref)
+	if err != nil {
+		return none, orNotFound(err, endpoint.Message(http.StatusNotFound, "404 Not Found"))
+	}
+	all, err := repo.Contributors(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	order := map[string]func(a, b git.Contributor) int{
+		"name": func(a, b git.Contributor) int {
+			return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+		},
+		"email":   func(a, b git.Contributor) int { return strings.Compare(a.Email, b.Email) },
+		"commits": func(a, b git.Contributor) int { return cmp.Compare(a.Commits, b.Commits) },
+	}[r.OrderBy]
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b git.Contributor) int {
+		if r.Sort == "desc" {
+			a, b = b, a
+		}
+		return order(a, b)
+	})
+	return endpoint.Page(r.Paging, all, func(c git.Contributor) Contributor {
+		return Contributor{Name: c.Name, Email: c.Email, Commits: c.Commits}
+	}), nil
+}
+
+// maxRefs is how many refs one may ask for a merge base of.
+const maxRefs = 100
+
+type mergeBaseRequest struct {
+	ID   string   `param:"id" doc:"Id or full path of the project."`
+	Refs []string `param:"refs" required:"" comma:"" doc:"Two or more branches, tags or commits."`
+}
+
+func (f *Family) mergeBase(ctx context.Context, r *mergeBaseRequest) (none commit.Commit, err error) {
+	switch n := len(r.Refs); {
+	case n < 2:
+		return none, endpoint.Message(http.StatusBadRequest, "Provide at least 2 refs")
+	case n > maxRefs:
+		return none, endpoint.Parameters("refs does not have a valid value")
+	}
+	var repo *git.Repository
+	var ids, unknown []string
+	for _, ref := range r.Refs {
+		in, id, err := f.commit(ctx, ref)
+		switch {
+		case missing(err) || ref == "":
+			unknown = append(unknown, ref)
+		case err != nil:
+			return none, err
+		}
+		repo, ids = in, append(ids, id)
+	}
+	if len(unknown) > 0 {
+		noun := map[bool]string{true: "ref", false: "refs"}[len(unknown) == 1]
+		return none, endpoint.Message(http.StatusBadRequest, "Could not find %s: %s", noun, strings.Join(unknown, ", "))
+	}
+	base, err := repo.CommonAncestor(ctx, ids[0], ids[1:]...)
+	if err != nil {
+		return none, err
+	}
+	if base == "" {
+		return none, endpoint.NotFound("Merge Base")
+	}
+	found, err := repo.ReadCommit(ctx, base)
+	if err != nil {
+		return none, err
+	}
+	return commit.Show(found, f.projectURL(ctx)), nil
+}
+
+// projectURL is the address of the project that a request is about.
+func (f *Family) projectURL(ctx context.Context) string {
+	return f.webURL + "/" + auth.From(ctx).Scope.Path()
+}

@@ -1,0 +1,91 @@
+package git
+
+import "strings"
+
+// Trailer is a line such as "Changelog: added" at the end of a commit message.
+type Trailer struct{ Key, Value string }
+
+// Trailers are those of the message, as `git interpret-trailers` knows them: in the last paragraph, unless that is the title,
+// where it has nothing but trailers, or a line that Git writes itself and not too much else. A value that goes on in the next
+// line is put together.
+func (c *Commit) Trailers() []Trailer {
+	var all []Trailer
+	open := false // whether the line before may go on
+	for _, line := range trailerBlock(strings.Split(c.Message, "\n")) {
+		switch key, value, ok := cutTrailer(line); {
+		case strings.HasPrefix(line, "#"):
+		case indented(line):
+			if open {
+				last := &all[len(all)-1]
+				last.Value = strings.TrimSpace(last.Value + " " + strings.TrimSpace(line))
+			}
+		case ok:
+			all = append(all, Trailer{key, value})
+			open = true
+		default:
+			open = false
+		}
+	}
+	return all
+}
+
+// trailerBlock returns the lines that hold the trailers.
+func trailerBlock(lines []string) []string {
+	body := 0
+	for body < len(lines) && (strings.HasPrefix(lines[body], "#") || !blankLine(lines[body])) {
+		body++
+	}
+	var trailers, others, continued int
+	ours, begun := false, false
+	for i := len(lines) - 1; i >= body; i-- {
+		switch line := lines[i]; {
+		case strings.HasPrefix(line, "#"):
+			others += continued
+			continued = 0
+		case blankLine(line):
+			if !begun {
+				continue // the end of the message
+			}
+			others += continued
+			if ours && trailers*3 >= others || trailers > 0 && others == 0 {
+				return lines[i+1:]
+			}
+			return nil
+		case writtenByGit(line):
+			begun, ours, continued = true, true, 0
+			trailers++
+		case indented(line):
+			begun = true
+			continued++
+		default:
+			begun = true
+			if _, _, ok := cutTrailer(line); ok {
+				trailers++
+			} else {
+				others += 1 + continued
+			}
+			continued = 0
+		}
+	}
+	return nil
+}
+
+func blankLine(line string) bool { return strings.TrimSpace(line) == "" }
+
+func indented(line string) bool {
+	return line != "" && strings.ContainsRune(" \t\v\f\r", rune(line[0]))
+}
+
+func writtenByGit(line string) bool {
+	return strings.HasPrefix(line, "Signed-off-by: ") || strings.HasPrefix(line, "(cherry picked from commit ")
+}
+
+// cutTrailer takes "Key: value" apart. A key has letters, digits and dashes, and may have blanks at its end.
+func cutTrailer(line string) (key, value string, ok bool) {
+	key, value, ok = strings.Cut(line, ":")
+	key = strings.TrimRight(key, " \t")
+	word := strings.IndexFunc(key, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0
+	return key, strings.TrimSpace(value), ok && key != "" && word
+}
