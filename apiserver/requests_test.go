@@ -114,6 +114,7 @@ var bodies = map[string]string{
 	"PUT /projects/{id}/labels":                      `{"name":"bug","color":"red"}`,
 	"DELETE /projects/{id}/labels":                   `{"name":"bug"}`,
 	"PUT /projects/{id}/labels/promote":              `{"name":"bug"}`,
+	"GET /projects/{id}/repository/compare":          `{"from":"main~1","to":"main"}`,
 	"GET /projects/{id}/repository/merge_base":       `{"refs":["main","HEAD"]}`,
 }
 

@@ -249,6 +249,7 @@ const blobID = "ce013625030ba8dba906f756967f9e9ca394464a"
 func history(t testing.TB) *gittest.Client {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README.md", "hello\n")
+	c.Commit(t, "LICENSE", "Take it.\n")
 	return c
 }
 

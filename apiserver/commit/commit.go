@@ -52,3 +52,6 @@ type Time time.Time
 func (t Time) MarshalText() ([]byte, error) {
 	return time.Time(t).AppendFormat(nil, "2006-01-02T15:04:05.000-07:00"), nil
 }
+
+// UnmarshalText reads what MarshalText writes.
+func (t *Time) UnmarshalText(text []byte) error { return (*time.Time)(t).UnmarshalText(text) }

@@ -99,3 +99,69 @@ func parseShortlog(out []byte) ([]Contributor, error) {
 	slices.SortFunc(all, func(a, b Contributor) int { return strings.Compare(a.Email, b.Email) })
 	return all, nil
 }
+
+const (
+	// maxCommits is how many commits a listing has at most.
+	maxCommits = 10_000
+	// commitBatch is how many of them are asked for at a time: so many ids fit into a pipe.
+	commitBatch = 256
+)
+
+// CommitsBetween returns the commits that are reachable from to and not from from, the oldest first; of more than 10,000 the
+// newest. Nobody changes what it returns.
+func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Commit, error) {
+	if err := checkIDs(from, to); err != nil {
+		return nil, err
+	}
+	size := func(all []*Commit) (bytes int) {
+		for _, c := range all {
+			bytes += len(c.Message) + 600
+		}
+		return bytes
+	}
+	return recall(ctx, r, "listing commits", from+" "+to, size, func(ctx context.Context) ([]*Commit, error) {
+		out, err := r.walk(ctx, r.command("rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits), to, "^"+from, "--"))
+		if err != nil {
+			return nil, err
+		}
+		return r.readCommits(ctx, strings.Fields(string(out)))
+	})
+}
+
+// readCommits reads commits, many in one go.
+func (r *Repository) readCommits(ctx context.Context, ids []string) ([]*Commit, error) {
+	all := make([]*Commit, 0, len(ids))
+	err := r.engine.readers.use(ctx, r, func(from *reader) error {
+		all = all[:0]
+		for batch := range slices.Chunk(ids, commitBatch) {
+			if err := from.ask("contents", batch...); err != nil {
+				return err
+			}
+			for _, id := range batch {
+				c, err := from.commit(id)
+				if err != nil {
+					return err
+				}
+				all = append(all, c)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// commit reads the answer about a commit.
+func (r *reader) commit(id string) (*Commit, error) {
+	o, err := r.answer(id)
+	if err != nil {
+		return nil, err
+	}
+	if o.Type != "commit" || o.Size > maxCommit {
+		return nil, fmt.Errorf("%s is a %s of %d bytes: %w", id, o.Type, o.Size, ErrObjectNotFound)
+	}
+	content, err := r.content(o)
+	if err != nil {
+		return nil, err
+	}
+	return parseCommit(id, content)
+}

@@ -1,0 +1,37 @@
+// Package diff is how the REST API shows what differs between two commits.
+package diff
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Diff is "Diff" of the core interface document.
+type Diff struct {
+	Diff        string `json:"diff" doc:"The hunks; empty where no lines differ, and for a file that is too large."`
+	NewPath     string `json:"new_path"`
+	OldPath     string `json:"old_path"`
+	AMode       string `json:"a_mode" doc:"Six octal digits; 0 for a new file."`
+	BMode       string `json:"b_mode" doc:"Six octal digits; 0 for a removed file."`
+	NewFile     bool   `json:"new_file"`
+	RenamedFile bool   `json:"renamed_file"`
+	DeletedFile bool   `json:"deleted_file"`
+	TooLarge    bool   `json:"too_large" doc:"Whether the text is left out because there is too much of it."`
+}
+
+// noMode is that of a file that is not there.
+const noMode = "0"
+
+// Show is how a change is shown. With unidiff the text begins with the two lines that name the files, as patch reads them.
+func Show(c git.Change, unidiff bool) Diff {
+	shown := Diff{
+		Diff: c.Text, OldPath: c.OldPath, NewPath: c.NewPath, AMode: cmp.Or(c.OldMode, noMode), BMode: cmp.Or(c.NewMode, noMode),
+		NewFile: c.OldMode == "", DeletedFile: c.NewMode == "", RenamedFile: c.OldPath != c.NewPath, TooLarge: c.TooLarge,
+	}
+	if unidiff && strings.HasPrefix(c.Text, "@@") {
+		shown.Diff = c.Names + c.Text
+	}
+	return shown
+}

@@ -1,0 +1,129 @@
+package repositories_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func (s *shop) compared(t *testing.T, from, to, more string) Compare {
+	t.Helper()
+	target := "GET /projects/20/repository/compare?from=" + url.QueryEscape(from) + "&to=" + url.QueryEscape(to) + more
+	return familytest.Decode[Compare](t, s.As("", target, ""))
+}
+
+func ids(c Compare) (all []string) {
+	for _, one := range c.Commits {
+		all = append(all, one.ID)
+	}
+	return all
+}
+
+func paths(c Compare) (all []string) {
+	for _, one := range c.Diffs {
+		all = append(all, one.OldPath+">"+one.NewPath)
+	}
+	return all
+}
+
+func TestComparing(t *testing.T) {
+	s := newShop(t, forked(t))
+	id := func(ref string) string { return s.client.Git(t, "rev-parse", ref) }
+	for name, tt := range map[string]struct {
+		from, to, more string
+		commits, paths []string
+		same           bool
+		dots           string
+	}{
+		"since they parted": {"left", "right", "", []string{id("right~1"), id("right")}, []string{"right>right"}, false, "..."},
+		"straight":          {"left", "right", "&straight=true", []string{id("right~1"), id("right")}, []string{"left>left", "right>right"}, false, ".."},
+		"with its ancestor": {"right", "main", "", nil, nil, false, "..."},
+		"back, straight":    {"right", "main", "&straight=1", nil, []string{"right>right"}, false, ".."},
+		"with itself":       {"right", id("right"), "&straight=false", nil, nil, true, "..."},
+		"nothing in common": {"left", "apart", "", []string{id("apart")}, []string{"file>file", "other>other", "right>right"}, false, "..."},
+		"in this project":   {"main", "left", "&from_project_id=20", []string{id("left~1"), id("left")}, []string{"left>left"}, false, "..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.compared(t, tt.from, tt.to, tt.more)
+			if got, want := strings.Join(ids(c), " "), strings.Join(tt.commits, " "); got != want {
+				t.Errorf("the commits are %s, want %s", got, want)
+			}
+			if got, want := strings.Join(paths(c), " "), strings.Join(tt.paths, " "); got != want {
+				t.Errorf("the changes are %s, want %s", got, want)
+			}
+			if (c.Commit == nil) != (len(tt.commits) == 0) || c.Commit != nil && c.Commit.ID != tt.commits[len(tt.commits)-1] {
+				t.Errorf("the last commit is %v", c.Commit)
+			}
+			if want := "https://forge.example/acme/web/-/compare/" + id(tt.from) + tt.dots + id(tt.to); c.WebURL != want {
+				t.Errorf("the address is %s, want %s", c.WebURL, want)
+			}
+			if c.CompareSameRef != tt.same || c.CompareTimeout {
+				t.Errorf("it is %+v", c)
+			}
+		})
+	}
+	s.expect(t, asks{"GET /projects/20/repository/compare?from=main&to=main", `200 {"commit":null,"commits":[],"diffs":[],"compare_timeout":false,` +
+		`"compare_same_ref":true,"web_url":"https://forge.example/acme/web/-/compare/` + id("main") + "..." + id("main") + `"}`})
+}
+
+func TestWhatCannotBeCompared(t *testing.T) {
+	s := newShop(t, forked(t))
+	const noRef = `404 {"message":"404 Ref Not Found"}`
+	s.expect(t,
+		asks{"GET /projects/20/repository/compare", `400 {"error":"from is missing, to is missing"}`},
+		asks{"GET /projects/20/repository/compare?from=main", `400 {"error":"to is missing"}`},
+		asks{"GET /projects/20/repository/compare?from=main&to=", `400 {"error":"to is empty"}`},
+		asks{"GET /projects/20/repository/compare?from=main&to=main&straight=x", `400 {"error":"straight is invalid"}`},
+		asks{"GET /projects/20/repository/compare?from=main&to=x", noRef},
+		asks{"GET /projects/20/repository/compare?from=x&to=main", noRef},
+		asks{"GET /projects/20/repository/compare?from=--all&to=main", noRef},
+		asks{"GET /projects/21/repository/compare?from=main&to=main", noRef},
+		asks{"GET /projects/22/repository/compare?from=main&to=main", noRef},
+		asks{"GET /projects/20/repository/compare?from=main&to=left&from_project_id=21", `400 {"message":"Target project id:21 is not a fork of project id:20"}`},
+		asks{"GET /projects/acme%2Fweb/repository/compare?from=main&to=left&from_project_id=9", `400 {"message":"Target project id:9 is not a fork of project id:acme/web"}`},
+	)
+}
+
+// TestADiffCanBeApplied puts the diffs of a comparison together, and has git make the one commit into the other with them.
+func TestADiffCanBeApplied(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	for _, name := range []string{"a", "sp ace", `"quoted"`, "ümläut", "gone"} {
+		c.Commit(t, name, "one\ntwo\nthree "+name)
+	}
+	for _, name := range []string{"a", "sp ace", `"quoted"`, "ümläut", "dir/new"} {
+		c.Commit(t, name, "one\n2\nthree "+name+"\n")
+	}
+	c.Git(t, "rm", "--quiet", "gone")
+	c.Git(t, "commit", "--quiet", "--message=gone")
+	s := newShop(t, c)
+	var patch strings.Builder
+	for _, d := range s.compared(t, "main~6", "main", "&unidiff=true").Diffs {
+		patch.WriteString(d.Diff)
+	}
+	file := filepath.Join(t.TempDir(), "patch")
+	if err := os.WriteFile(file, []byte(patch.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Git(t, "checkout", "--quiet", "main~6")
+	c.Git(t, "apply", "--index", file)
+	if got, want := c.Git(t, "write-tree"), c.Git(t, "rev-parse", "main^{tree}"); got != want {
+		t.Errorf("the patch makes another tree:\n%s", patch.String())
+	}
+}
+
+func TestALargeFileHasNoDiff(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "first", "1")
+	c.Commit(t, "large", strings.Repeat("0123456789\n", 30_000))
+	c.Commit(t, "small", "1\n")
+	got := newShop(t, c).compared(t, "main~2", "main", "")
+	if len(got.Diffs) != 2 || got.Diffs[0].Diff != "" || !got.Diffs[0].TooLarge || got.Diffs[1].Diff != "@@ -0,0 +1 @@\n+1\n" || got.Diffs[1].TooLarge {
+		t.Errorf("the diffs are %.300v", got.Diffs)
+	}
+}
