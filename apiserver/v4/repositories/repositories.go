@@ -38,6 +38,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/repository/merge_base", f.mergeBase).
 			Doc("Get the best common ancestor of commits."),
 	}
+	table = append(table, f.archiveTable()...)
 	for _, e := range table {
 		e.Needs(auth.ReadCode).Public()
 	}

@@ -1,0 +1,104 @@
+package repositories
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// archives is how often a minute one is to be had (API behaviour, section 2.1).
+const archives = 5
+
+// archiveFormats are the ends of the path, and what is meant.
+var archiveFormats = []struct {
+	suffix string
+	format git.ArchiveFormat
+}{
+	{"", git.TarGzip},
+	{".tar.gz", git.TarGzip}, {".tgz", git.TarGzip}, {".gz", git.TarGzip},
+	{".tar.bz2", git.TarBzip2}, {".tbz", git.TarBzip2}, {".tbz2", git.TarBzip2}, {".tb2", git.TarBzip2}, {".bz2", git.TarBzip2},
+	{".tar", git.Tar}, {".zip", git.Zip},
+}
+
+// archiveTable is an endpoint for each of them. They share their limit.
+func (f *Family) archiveTable() (table endpoint.Table) {
+	for _, a := range archiveFormats {
+		archive := func(ctx context.Context, r *archiveRequest) (endpoint.Content, error) {
+			return f.archive(ctx, r, a.format)
+		}
+		table = append(table, endpoint.Get("/projects/{id}/repository/archive"+a.suffix, archive).
+			Limited(archives, "archive").Download().Doc("Get the files of a commit as a "+string(a.format)+" archive."))
+	}
+	return table
+}
+
+type archiveRequest struct {
+	ID   string `param:"id" doc:"Id or full path of the project."`
+	SHA  string `param:"sha" doc:"A branch, tag or commit; the default branch if it is not given."`
+	Path string `param:"path" doc:"The directory or file that is wanted; everything if it is not given."`
+}
+
+func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.ArchiveFormat) (endpoint.Content, error) {
+	repo, ref, commit, err := f.reference(ctx, r.SHA)
+	if err != nil {
+		return endpoint.Content{}, orNotFound(err, endpoint.NotFound("File"))
+	}
+	path, ok := git.CleanPath(r.Path)
+	if !ok {
+		return endpoint.Content{}, endpoint.NotFound("File")
+	}
+	found, err := repo.Objects(ctx, commit+":"+path)
+	if err != nil {
+		return endpoint.Content{}, orNotFound(err, endpoint.NotFound("File"))
+	}
+	if found[0].Type != "tree" && found[0].Type != "blob" {
+		return endpoint.Content{}, endpoint.NotFound("File")
+	}
+	name := auth.From(ctx).Scope.Project.Spec.Path + "-" + dashed(ref) + "-" + commit
+	if path != "" {
+		name += "-" + dashed(path)
+	}
+	kind := "application/octet-stream"
+	if format == git.Zip {
+		kind = "application/zip"
+	}
+	return endpoint.Content{
+		Type: kind, Size: -1, Header: http.Header{"Content-Disposition": {attachment(name + "." + string(format))}},
+		Write: func(w io.Writer) error {
+			return repo.Archive(ctx, git.Archive{Commit: commit, Path: path, Prefix: name, Format: format}, w)
+		},
+	}, nil
+}
+
+// reference is commit, with the name of what is meant: that of the default branch where none is given.
+func (f *Family) reference(ctx context.Context, revision string) (repo *git.Repository, name, commit string, err error) {
+	if revision != "" {
+		repo, commit, err = f.commit(ctx, revision)
+		return repo, revision, commit, err
+	}
+	if repo, err = f.repository(ctx); err != nil {
+		return nil, "", "", err
+	}
+	head, err := repo.Head(ctx)
+	if err == nil && head.Commit == "" {
+		err = git.ErrRefNotFound
+	}
+	return repo, head.Branch, head.Commit, err
+}
+
+func dashed(text string) string { return strings.ReplaceAll(text, "/", "-") }
+
+// attachment has a browser keep a file under a name.
+func attachment(name string) string {
+	plain := strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0
+	if plain {
+		return `attachment; filename="` + name + `"`
+	}
+	return mime.FormatMediaType("attachment", map[string]string{"filename": name})
+}

@@ -1,0 +1,91 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/dsnet/compress/bzip2"    // the standard library reads bzip2 and does not write it
+	"github.com/klauspost/compress/gzip" // three times as fast as the one of the standard library
+)
+
+// ArchiveFormat is the form of an archive.
+type ArchiveFormat string
+
+// The formats of archives.
+const (
+	Tar      ArchiveFormat = "tar"
+	TarGzip  ArchiveFormat = "tar.gz"
+	TarBzip2 ArchiveFormat = "tar.bz2"
+	Zip      ArchiveFormat = "zip"
+)
+
+// Archive is the files of a commit in one.
+type Archive struct {
+	// Commit is the id of the commit, and Path the directory or file in it; all of it if that is empty.
+	Commit, Path string
+	// Prefix is the directory that everything is in; nothing but a name.
+	Prefix string
+	Format ArchiveFormat
+}
+
+// archiveTimeout is how long it may take to write an archive, which takes as long as somebody takes to receive it.
+const archiveTimeout = time.Hour
+
+// Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out.
+// It is never in memory or on disk as a whole.
+func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
+	if err := checkIDs(a.Commit); err != nil {
+		return err
+	}
+	path, ok := CleanPath(a.Path)
+	if !ok {
+		return fmt.Errorf("path %.100q: %w", a.Path, ErrObjectNotFound)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, archiveTimeout, fmt.Errorf("writing an archive took longer than %s", archiveTimeout))
+	defer cancel()
+	out := bufio.NewWriterSize(w, 64<<10)
+	packed, err := a.Format.pack(out)
+	if err != nil {
+		return err
+	}
+	format := "tar"
+	if a.Format == Zip {
+		format = "zip"
+	}
+	c := r.command("archive", "--format="+format, "--prefix="+a.Prefix+"/", a.Commit, "--")
+	if path != "" {
+		c.args = append(c.args, path)
+	}
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
+	c.stdout = packed
+	if err := r.run(ctx, c); err != nil {
+		return err
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// pack returns what packs what is written to it. It writes nothing by itself before.
+func (f ArchiveFormat) pack(w io.Writer) (io.WriteCloser, error) {
+	switch f {
+	case TarGzip:
+		return gzip.NewWriter(w), nil
+	case TarBzip2:
+		return bzip2.NewWriter(w, nil)
+	case Tar, Zip:
+		return unpacked{w}, nil
+	default:
+		return nil, fmt.Errorf("there is no archive format %q", f)
+	}
+}
+
+// unpacked writes everything as it is.
+type unpacked struct{ io.Writer }
+
+// Close implements io.Closer.
+func (unpacked) Close() error { return nil }

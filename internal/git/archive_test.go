@@ -1,0 +1,114 @@
+package git_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// unpack reads an archive: the content of each file, by its name, or the target of a link.
+func unpack(t *testing.T, format git.ArchiveFormat, packed []byte) map[string]string {
+	t.Helper()
+	g := NewWithT(t)
+	files := map[string]string{}
+	read := func(name string, r io.Reader) {
+		content, err := io.ReadAll(r)
+		g.Expect(err).NotTo(HaveOccurred())
+		files[name] = string(content)
+	}
+	var in io.Reader = bytes.NewReader(packed)
+	switch format {
+	case git.Zip:
+		z, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, f := range z.File {
+			r, err := f.Open()
+			g.Expect(err).NotTo(HaveOccurred())
+			read(f.Name, r)
+		}
+		return files
+	case git.TarGzip:
+		var err error
+		in, err = gzip.NewReader(in)
+		g.Expect(err).NotTo(HaveOccurred())
+	case git.TarBzip2:
+		in = bzip2.NewReader(in)
+	}
+	for archive := tar.NewReader(in); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			_, err := io.Copy(io.Discard, in) // its checksum is at the end
+			g.Expect(err).NotTo(HaveOccurred())
+			return files
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		switch h.Typeflag {
+		case tar.TypeXGlobalHeader:
+		case tar.TypeSymlink:
+			files[h.Name] = h.Linkname
+		default:
+			read(h.Name, archive)
+		}
+	}
+}
+
+func TestAnArchiveHasTheFilesOfACommit(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c, commit := oddTree(t, format)
+			r := bare(t, c)
+			for _, path := range []string{"", "dir", "/dir/b/", "dir.txt", `"quoted"`, ":colon", "-dash"} {
+				want := map[string]string{}
+				for _, e := range listed(t, c, commit, "", "-r", "-t") {
+					if below := strings.Trim(path, "/"); e.Type == "blob" && (below == "" || strings.HasPrefix(e.Path+"/", below+"/")) {
+						want["x/"+e.Path] = c.Git(t, "cat-file", "blob", e.ID)
+					}
+				}
+				for _, f := range []git.ArchiveFormat{git.Tar, git.TarGzip, git.TarBzip2, git.Zip} {
+					var out bytes.Buffer
+					g.Expect(r.Archive(t.Context(), git.Archive{Commit: commit, Path: path, Prefix: "x", Format: f}, &out)).To(Succeed())
+					got := unpack(t, f, out.Bytes())
+					maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasSuffix(name, "/") })
+					for name, content := range got {
+						got[name] = strings.TrimSuffix(content, "\n") // as the client gives it
+					}
+					if f == git.Zip { // which has another opinion of names that are no UTF-8
+						delete(got, "x/not-\xff-utf8")
+						g.Expect(len(got)).To(BeNumerically(">=", len(want)-1), path)
+						continue
+					}
+					g.Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))), "%s of %q", f, path)
+					g.Expect(got).To(Equal(want))
+				}
+			}
+		})
+	}
+}
+
+func TestWhatHasNoArchive(t *testing.T) {
+	g := NewWithT(t)
+	c, commit := oddTree(t, "sha1")
+	r := bare(t, c)
+	for _, a := range []git.Archive{
+		{Commit: "main", Format: git.Tar}, {Commit: strings.Repeat("0", 40), Format: git.TarGzip}, {Commit: commit, Path: "..", Format: git.Tar},
+		{Commit: commit, Path: "nothing", Format: git.TarBzip2}, {Commit: commit, Format: "rar"}, {Commit: commit, Path: "*", Format: git.Tar},
+	} {
+		var out bytes.Buffer
+		g.Expect(r.Archive(t.Context(), a, &out)).NotTo(Succeed(), "%v", a)
+		g.Expect(out.Len()).To(BeZero(), "%v", a)
+	}
+	g.Expect(r.Archive(t.Context(), git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, full{})).NotTo(Succeed())
+}
