@@ -38,6 +38,12 @@ func (c *Client) Git(t testing.TB, args ...string) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
+// Try runs git, and returns what a person would read on the terminal, whether it succeeds or not.
+func (c *Client) Try(args ...string) (string, error) {
+	out, stderr, err := c.run(args)
+	return out + stderr, err
+}
+
 // Refused runs git, which must fail, and returns what a person would read on the terminal.
 func (c *Client) Refused(t testing.TB, args ...string) string {
 	t.Helper()
