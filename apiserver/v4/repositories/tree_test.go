@@ -174,3 +174,44 @@ func TestAPageFollowsTheOneBeforeWhenItsLastEntryIsGone(t *testing.T) {
 		t.Errorf("the rest is %v", rest)
 	}
 }
+
+func TestALargeTreeHasEachEntryOnce(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	const directories, each = 99, 202
+	for i := range directories {
+		directory := filepath.Join(c.Dir, fmt.Sprint("directory-", i))
+		if err := os.Mkdir(directory, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for j := range each {
+			// The same content again and again: ids say nothing of where the page ends.
+			if err := os.WriteFile(filepath.Join(directory, fmt.Sprint(j)), []byte{'a' + byte(i%3)}, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.Git(t, "add", ".")
+	c.Git(t, "commit", "--quiet", "--message=large")
+	s := newShop(t, c)
+	seen := map[string]bool{}
+	for target := "/projects/20/repository/tree?recursive=true&pagination=keyset&per_page=100"; target != ""; {
+		answer := s.As("", "GET "+target, "")
+		for _, e := range familytest.Decode[[]Entry](t, answer) {
+			if seen[e.Path] {
+				t.Fatalf("%s is there twice", e.Path)
+			}
+			seen[e.Path] = true
+		}
+		target = ""
+		if m := next.FindStringSubmatch(answer.Header.Get("Link")); m != nil {
+			target = m[1]
+		}
+	}
+	if len(seen) != directories*(each+1) {
+		t.Errorf("there are %d entries, want %d", len(seen), directories*(each+1))
+	}
+	answer := s.As("", "GET /projects/20/repository/tree?recursive=true", "")
+	if _, told := answer.Header["X-Total"]; told || strings.Contains(answer.Header.Get("Link"), "last") || !strings.Contains(answer.Header.Get("Link"), "first") {
+		t.Errorf("of so many entries the headers are %v", answer.Header)
+	}
+}
