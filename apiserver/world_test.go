@@ -25,6 +25,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // The ids of what requests name. The project is in the team, and the team in the group above.
@@ -193,6 +194,7 @@ func token(id int64, user, value string, scopes ...v1alpha1.TokenScope) *v1alpha
 type world struct {
 	t       *testing.T
 	store   *store
+	repos   *repository.Repositories
 	handler *endpoint.Handler
 }
 
@@ -207,16 +209,21 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	app := project(objects, "app")
 	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
 	cat := w.store.world.Catalog()
-	repos := familytest.Repositories(t, cat)
-	familytest.Push(t, repos, app, history(t))
+	w.repos = familytest.Repositories(t, cat)
+	familytest.Push(t, w.repos, app, history(t))
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
 	happened := activitytest.Open(t)
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
+<<<<<<< HEAD
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t),
 		clock: clock, repos: repos, namespace: familytest.Namespace, home: "home",
+=======
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, log: testr.New(t),
+		clock: clock, repos: w.repos, namespace: familytest.Namespace, home: "home",
+>>>>>>> e36a5f6 (Test what is to be had five times a minute)
 	})
 	return w
 }

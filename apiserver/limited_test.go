@@ -1,0 +1,57 @@
+package apiserver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+)
+
+// TestWhatCostsMuchIsHadFiveTimesAMinute counts archives of all forms together, and of files only the large ones.
+func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
+	w := newWorld(t, v1alpha1.VisibilityPublic)
+	c := history(t)
+	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 10<<16+1))
+	app, err := w.store.world.Catalog().ProjectByID(t.Context(), projectID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	familytest.Push(t, w.repos, app, c)
+	large := "/projects/10/repository/blobs/" + c.Git(t, "rev-parse", "HEAD:large")
+	limited := ratelimit.New(ratelimit.Options{Endpoints: true, Clock: clocktesting.NewFakePassiveClock(noon)}).Handler(w.handler)
+	get := func(path string) string {
+		answer := httptest.NewRecorder()
+		limited.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
+		if answer.Code == http.StatusOK {
+			return "200"
+		}
+		return answer.Body.String()
+	}
+	for what, paths := range map[string][]string{
+		"archive": {"/projects/10/repository/archive", "/projects/10/repository/archive.zip", "/projects/10/repository/archive.bz2"},
+		"blob":    {large},
+	} {
+		for i := range 7 {
+			want := "200"
+			if i >= 5 {
+				want = `{"message":{"error":"This ` + what + ` has been requested too many times. Try again later."}}`
+			}
+			if got := get(paths[i%len(paths)]); got != want {
+				t.Errorf("%s, the %dth time: %.200s, want %s", what, i+1, got, want)
+			}
+		}
+	}
+	for range 10 {
+		for _, path := range []string{"/projects/10/repository/blobs/" + blobID, large + "/raw"} {
+			if got := get(path); got != "200" {
+				t.Errorf("%s: %.200s", path, got)
+			}
+		}
+	}
+}
