@@ -61,3 +61,20 @@ func TestALargeBlobEndsWithWhoeverTakesIt(t *testing.T) {
 	cancel(gone)
 	g.Expect(b.Write(ctx, &bytes.Buffer{})).To(MatchError(gone))
 }
+
+func TestNothingIsRememberedOfARepositoryThatWasRemoved(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	commit := c.Commit(t, "secret", "content")
+	id := c.Git(t, "rev-parse", "HEAD:secret")
+	r := bare(t, c)
+	_, err := r.Blob(t.Context(), id)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r.Tree(t.Context(), commit, "", true)).To(HaveLen(1))
+	g.Expect(r.Remove()).To(Succeed())
+	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
+	_, err = r.Blob(t.Context(), id)
+	g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+	_, err = r.Tree(t.Context(), commit, "", true)
+	g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+}

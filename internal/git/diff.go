@@ -70,10 +70,14 @@ func (r *Repository) diff(ctx context.Context, from, to string, patience time.Du
 		"--no-ext-diff", "--no-textconv", "--no-relative", "--ignore-submodules=none", "--submodule=short",
 		"--src-prefix=a/", "--dst-prefix=b/", from, to, "--")
 	p := &diffParser{limits: diffBounds}
-	err := r.pipe(limited, c, func(out io.Reader) error {
-		p.in = bufio.NewReaderSize(out, 32<<10)
-		return p.parse()
-	})
+	err := r.engine.walks.Acquire(limited, 1)
+	if err == nil {
+		err = r.pipe(limited, c, func(out io.Reader) error {
+			p.in = bufio.NewReaderSize(out, 32<<10)
+			return p.parse()
+		})
+		r.engine.walks.Release(1)
+	}
 	switch {
 	case errors.Is(err, errOverflow), err == nil:
 		return Diff{Changes: p.changes}, nil

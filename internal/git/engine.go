@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // InternalRefs is the prefix of refs that the server keeps for itself: clients neither see nor change them.
@@ -36,6 +38,8 @@ type Engine struct {
 	env     []string
 	readers *readers
 	results *results
+	// walks are the slots of commands that walk through history.
+	walks *semaphore.Weighted
 }
 
 // Version is that of the git binary.
@@ -60,7 +64,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
-	e := &Engine{binary: path, env: environment(os.Getenv)}
+	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
 	e.results = newResults()
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

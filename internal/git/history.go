@@ -15,12 +15,18 @@ const (
 	// walkTimeout is for a command that walks through history, and maxWalk how much it may say, in bytes.
 	walkTimeout = time.Minute
 	maxWalk     = 64 << 20
+	// maxWalks of all repositories are done at once: each may take a processor for itself, and much memory.
+	maxWalks = 16
 )
 
-// walk runs a command that walks through history.
+// walk runs a command that walks through history, when its turn has come.
 func (r *Repository) walk(ctx context.Context, c command) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s", walkTimeout))
 	defer cancel()
+	if err := r.engine.walks.Acquire(ctx, 1); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer r.engine.walks.Release(1)
 	return r.output(ctx, maxWalk, c)
 }
 

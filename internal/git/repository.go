@@ -196,6 +196,7 @@ func (r *Repository) Remove() error {
 	if err := r.discard(r.dir + ".new"); err != nil {
 		return err
 	}
+	defer r.engine.forget(r.dir)
 	defer r.Evict()
 	return r.discard(r.dir)
 }

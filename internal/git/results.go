@@ -71,3 +71,12 @@ func recall[T any](ctx context.Context, r *Repository, what, ids string, size fu
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
 }
+
+// forget forgets what was remembered of a repository: another one may come to the same place.
+func (e *Engine) forget(dir string) {
+	for question := range e.results.Keys() {
+		if question.dir == dir {
+			e.results.Invalidate(question)
+		}
+	}
+}
