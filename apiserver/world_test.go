@@ -217,13 +217,8 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
-<<<<<<< HEAD
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t),
-		clock: clock, repos: repos, namespace: familytest.Namespace, home: "home",
-=======
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, log: testr.New(t),
 		clock: clock, repos: w.repos, namespace: familytest.Namespace, home: "home",
->>>>>>> e36a5f6 (Test what is to be had five times a minute)
 	})
 	return w
 }
