@@ -94,6 +94,9 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 	return f
 }
 
+// ServeHTTP serves a request as it is.
+func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }
+
 // Value is the value of the token that New made for a user.
 func Value(username string) string { return "fpat-of-the-user-called-" + username }
 
