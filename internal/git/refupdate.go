@@ -1,0 +1,157 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RefUpdate is what is to become of a ref.
+type RefUpdate struct {
+	// Ref is the full name.
+	Ref string
+	// Old is the object that the ref names now, and New the one that it is to name. Where the ref is not there, or is to go
+	// away, the id is empty, or all zeros.
+	Old, New string
+}
+
+// Errors of UpdateRefs about the refs.
+var (
+	// ErrRefMoved: a ref is not, or no longer, as the update expects.
+	ErrRefMoved = errors.New("a ref has changed in the meantime")
+	// ErrRefInTheWay: a ref cannot be beside another one, as "a" and "a/b".
+	ErrRefInTheWay = errors.New("another ref is in the way")
+)
+
+// updateTimeout is for a transaction that changes refs.
+const updateTimeout = 30 * time.Second
+
+// UpdateRefs makes all updates or none of them. It changes no ref that is not as expected, which is ErrRefMoved; a new name that
+// others exclude is ErrRefInTheWay. It asks nobody whether the updates may be made.
+func (r *Repository) UpdateRefs(ctx context.Context, updates ...RefUpdate) error {
+	if len(updates) == 0 {
+		return nil
+	}
+	var script strings.Builder
+	for _, u := range updates {
+		line, err := u.line()
+		if err != nil {
+			return err
+		}
+		script.WriteString(line)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, updateTimeout, fmt.Errorf("changing refs took longer than %s", updateTimeout))
+	defer cancel()
+	c := r.command("update-ref", "--no-deref", "--stdin", "-z")
+	c.stdin = strings.NewReader(script.String())
+	err := r.run(ctx, c)
+	if failed := (*Error)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
+		return err
+	}
+	switch moved, lookErr := r.moved(ctx, updates); {
+	case lookErr != nil:
+		return errors.Join(err, lookErr)
+	case moved != "":
+		return fmt.Errorf("%s: %w", moved, ErrRefMoved)
+	case strings.Contains(err.Error(), "cannot create"):
+		return fmt.Errorf("%w: %w", ErrRefInTheWay, err)
+	}
+	return err
+}
+
+// line is what update-ref reads.
+func (u RefUpdate) line() (string, error) {
+	old, gone := u.Old, u.New == "" || IsZeroID(u.New)
+	if IsZeroID(old) {
+		old = ""
+	}
+	ids := slices.DeleteFunc([]string{u.Old, u.New}, func(id string) bool { return id == "" })
+	if err := checkIDs(ids...); err != nil {
+		return "", err
+	}
+	// A malformed name that has got in is to be allowed out.
+	if !strings.HasPrefix(u.Ref, "refs/") || strings.ContainsAny(u.Ref, "\x00\n") {
+		return "", fmt.Errorf("%.100q is not a ref", u.Ref)
+	}
+	if gone {
+		if old == "" {
+			return "", fmt.Errorf("%s: what is not there cannot be deleted", u.Ref)
+		}
+		return fmt.Sprintf("delete %s\x00%s\x00", u.Ref, old), nil
+	}
+	if err := CheckRefName(u.Ref); err != nil {
+		return "", err
+	}
+	if old == "" {
+		return fmt.Sprintf("create %s\x00%s\x00", u.Ref, u.New), nil
+	}
+	return fmt.Sprintf("update %s\x00%s\x00%s\x00", u.Ref, u.New, old), nil
+}
+
+// moved returns the name of a ref that is not as its update expects, if there is one.
+func (r *Repository) moved(ctx context.Context, updates []RefUpdate) (string, error) {
+	names := make([]string, len(updates))
+	for i, u := range updates {
+		names[i] = u.Ref
+	}
+	is, err := r.Objects(ctx, names...)
+	if err != nil {
+		return "", err
+	}
+	for i, u := range updates {
+		if old := u.Old; is[i].ID != old && (is[i].ID != "" || !IsZeroID(old)) {
+			return u.Ref, nil
+		}
+	}
+	return "", nil
+}
+
+// RefOrder is what refs are sorted by. Refs that are equal in it are in the order of their names.
+type RefOrder string
+
+// The orders of refs.
+const (
+	// ByName compares byte by byte.
+	ByName RefOrder = "refname"
+	// ByDate is by when the commit was made, or the annotated tag.
+	ByDate RefOrder = "creatordate"
+	// ByVersion takes the numbers in names for numbers.
+	ByVersion RefOrder = "version:refname"
+)
+
+// SortedRefs lists the refs below a prefix, such as "refs/tags/", in an order, from the last to the first where descending.
+func (r *Repository) SortedRefs(ctx context.Context, prefix string, by RefOrder, descending bool) ([]Ref, error) {
+	if descending {
+		by = "-" + by
+	}
+	return r.listRefs(ctx, "--sort="+string(by), "--", prefix)
+}
+
+// MergedRefs lists those of the refs with these names or prefixes whose commits are reachable from a commit, in the order of
+// their names.
+func (r *Repository) MergedRefs(ctx context.Context, commit string, names ...string) ([]Ref, error) {
+	if err := checkIDs(commit); err != nil {
+		return nil, err
+	}
+	return r.listRefs(ctx, append([]string{"--merged=" + commit, "--"}, names...)...)
+}
+
+func (r *Repository) listRefs(ctx context.Context, args ...string) ([]Ref, error) {
+	out, err := r.walk(ctx, r.command(append([]string{"for-each-ref", "--format=%(objectname) %(objecttype) %(refname)"}, args...)...))
+	if err != nil {
+		return nil, err
+	}
+	var all []Ref
+	for line := range strings.Lines(string(out)) {
+		object, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		kind, name, ok := strings.Cut(rest, " ")
+		if !ok {
+			return nil, fmt.Errorf("git for-each-ref: unexpected line %.100q", line)
+		}
+		all = append(all, Ref{Name: name, Object: object, Type: kind})
+	}
+	return all, nil
+}

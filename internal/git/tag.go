@@ -1,0 +1,98 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Tag is what stands in an annotated tag.
+type Tag struct {
+	ID string
+	// Object is the id of what is tagged, and Type its type.
+	Object, Type string
+	// Name is that of the ref, without "refs/tags/".
+	Name string
+	// Tagger is the zero Signature in some old tags.
+	Tagger Signature
+	// Message is in UTF-8; what is not is replaced.
+	Message string
+}
+
+// ReadTag returns the annotated tag with an id. It is ErrObjectNotFound where there is none, and ErrFileTooLarge for one beyond 4
+// MiB. Nobody changes it.
+func (r *Repository) ReadTag(ctx context.Context, id string) (*Tag, error) {
+	if err := checkIDs(id); err != nil {
+		return nil, err
+	}
+	size := func(t *Tag) int { return len(t.Message) + 400 }
+	return recall(ctx, r, "reading a tag", id, size, func(ctx context.Context) (*Tag, error) {
+		o, content, err := r.Read(ctx, id, maxCommit)
+		if err != nil {
+			return nil, err
+		}
+		if o.Type != "tag" {
+			return nil, fmt.Errorf("%s is a %s: %w", id, o.Type, ErrObjectNotFound)
+		}
+		return parseTag(id, content)
+	})
+}
+
+func parseTag(id string, content []byte) (*Tag, error) {
+	t := &Tag{ID: id}
+	headers, message, _ := bytes.Cut(content, []byte("\n\n"))
+	for line := range bytes.Lines(headers) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
+		switch name {
+		case "object":
+			t.Object = value
+		case "type":
+			t.Type = value
+		case "tag":
+			t.Name = strings.ToValidUTF8(value, "\uFFFD")
+		case "tagger":
+			t.Tagger = parseSignature(value)
+		}
+	}
+	if !IsObjectID(t.Object) {
+		return nil, errors.New("a tag is damaged: it has no object")
+	}
+	t.Message = strings.ToValidUTF8(string(message), "\uFFFD")
+	return t, nil
+}
+
+// WriteTag writes an annotated tag, whose ID it does not look at, and returns its id. No ref names it yet.
+func (r *Repository) WriteTag(ctx context.Context, t Tag) (id string, err error) {
+	if err := CheckRefName("refs/tags/" + t.Name); err != nil {
+		return "", err
+	}
+	if err := checkIDs(t.Object); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, updateTimeout, fmt.Errorf("writing a tag took longer than %s", updateTimeout))
+	defer cancel()
+	c := r.command("mktag")
+	c.stdin = strings.NewReader(fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger %s\n\n%s\n",
+		t.Object, t.Type, t.Name, t.Tagger, strings.TrimRight(t.Message, "\n")))
+	out, err := r.output(ctx, 1024, c)
+	return strings.TrimSpace(string(out)), err
+}
+
+// String is how Git writes a signature. What it does not allow in names and addresses is left out.
+func (s Signature) String() string {
+	return fmt.Sprintf("%s <%s> %d %s", plain(s.Name), plain(s.Email), s.When.Unix(), s.When.Format("-0700"))
+}
+
+// plain leaves out what cannot be in a name or an address, and at their ends what Git takes away, too.
+func plain(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == '<' || c == '>' {
+			return -1
+		}
+		return c
+	}, text)
+	return strings.Trim(text, " .,:;\"\\'")
+}

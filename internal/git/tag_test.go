@@ -1,0 +1,69 @@
+package git_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestTagsAreWrittenAndReadAsGitDoes(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			c := gittest.New(t, format)
+			commit := c.Commit(t, "a", "1")
+			c.Env = []string{"GIT_COMMITTER_DATE=1700000000 +0200", "GIT_COMMITTER_NAME=Bö <x>,", "GIT_COMMITTER_EMAIL=<b@example.com>"}
+			c.Git(t, "tag", "--annotate", "--message=First\n\nand more", "v1")
+			r := bare(t, c)
+			want := c.Git(t, "rev-parse", "v1")
+			tag := git.Tag{
+				Object: commit, Type: "commit", Name: "v1", Message: "First\n\nand more",
+				Tagger: git.Signature{Name: "Bö <x>,\n", Email: "<b@example.com>", When: time.Unix(1_700_000_000, 0).In(time.FixedZone("", 2*60*60))},
+			}
+			got, err := r.WriteTag(t.Context(), tag)
+			if err != nil || got != want {
+				t.Errorf("wrote %s (%v), and git wrote %s", got, err, want)
+			}
+			read, err := r.ReadTag(t.Context(), want)
+			if err != nil || read.ID != want || read.Object != commit || read.Type != "commit" || read.Name != "v1" ||
+				read.Message != "First\n\nand more\n" || read.Tagger.Name != "Bö x" || read.Tagger.Email != "b@example.com" ||
+				!read.Tagger.When.Equal(tag.Tagger.When) {
+				t.Errorf("read %+v (%v)", read, err)
+			}
+			for _, id := range []string{commit, strings.Repeat("1", len(commit))} {
+				if _, err := r.ReadTag(t.Context(), id); !errors.Is(err, git.ErrObjectNotFound) {
+					t.Errorf("%s is no tag: %v", id, err)
+				}
+			}
+			for about, change := range map[string]func(*git.Tag){
+				"name":         func(t *git.Tag) { t.Name = "-d" },
+				"two headers":  func(t *git.Tag) { t.Name = "a\ntagger b" },
+				"object":       func(t *git.Tag) { t.Object = strings.Repeat("1", len(commit)) },
+				"other type":   func(t *git.Tag) { t.Type = "tree" },
+				"no object id": func(t *git.Tag) { t.Object = "main" },
+			} {
+				other := tag
+				change(&other)
+				if id, err := r.WriteTag(t.Context(), other); err == nil {
+					t.Errorf("%s: wrote %s", about, id)
+				}
+			}
+		})
+	}
+}
+
+func TestATagBeyondItsLimitIsTooLarge(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	commit := c.Commit(t, "a", "1")
+	r := bare(t, c)
+	id, err := r.WriteTag(t.Context(), git.Tag{Object: commit, Type: "commit", Name: "v1", Message: strings.Repeat("x", 5<<20), Tagger: git.Signature{Name: "a", Email: "a", When: time.Unix(1, 0)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadTag(t.Context(), id); !errors.Is(err, git.ErrFileTooLarge) {
+		t.Errorf("read: %v", err)
+	}
+}
