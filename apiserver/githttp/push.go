@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -141,8 +142,10 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	}
 	var all refusals
 	for _, u := range asked.Updates {
-		update := &update{Update: u, repository: project.Repository, quarantine: quarantine}
-		reason, err := update.decide(ctx, rules, project.Actor)
+		reason, err := change.Update{
+			RefUpdate: git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}, Via: protection.Push,
+			Repository: project.Repository, Quarantine: quarantine,
+		}.Refused(ctx, rules, project.Actor)
 		if err != nil {
 			return "", err
 		}
@@ -183,44 +186,4 @@ func (r refusals) String() string {
 		fmt.Fprintf(&b, "and %d more.\n", more)
 	}
 	return b.String()
-}
-
-// update is one ref update of a push.
-type update struct {
-	hook.Update
-	repository *git.Repository
-	quarantine *git.Quarantine
-}
-
-// decide says why the update is refused, and nothing if it is not.
-func (u *update) decide(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
-	change := protection.Change{Ref: u.Ref, Via: protection.Push, Forced: u.forced, OwnedPaths: u.ownedPaths}
-	switch {
-	case git.IsZeroID(u.New): // a malformed name that has got in must be allowed out
-		change.Kind = protection.Delete
-	case u.malformed() != "":
-		return u.malformed(), nil
-	case git.IsZeroID(u.Old):
-		change.Kind = protection.Create
-	default:
-		change.Kind = protection.Update
-	}
-	verdict, err := protection.Decide(ctx, rules, actor, change)
-	if err != nil || verdict.Allowed {
-		return "", err
-	}
-	return verdict.Reason, nil
-}
-
-// malformed says what is wrong with the name of the ref, and nothing if it is fine.
-func (u *update) malformed() string {
-	if err := git.CheckRefName(u.Ref); err != nil {
-		return err.Error() + "."
-	}
-	return ""
-}
-
-func (u *update) forced(ctx context.Context) (bool, error) {
-	forward, err := u.repository.IsAncestor(ctx, u.Old, u.New, u.quarantine)
-	return !forward, err
 }

@@ -1,4 +1,4 @@
-package githttp
+package change
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"io/fs"
 
 	"github.com/forgeplane/forgeplane/internal/codeowners"
-	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 const (
@@ -19,15 +18,15 @@ const (
 
 // ownedPaths returns some of the changed paths that need the approval of a code owner. Who the owners are is read from the
 // branch before the change, so that a push cannot release itself. A new branch is compared with the default branch.
-func (u *update) ownedPaths(ctx context.Context) ([]string, error) {
+func (u Update) ownedPaths(ctx context.Context) ([]string, error) {
 	owners, from := u.Old, u.Old
-	if git.IsZeroID(u.Old) {
-		head, err := u.repository.Head(ctx)
+	if absent(u.Old) {
+		head, err := u.Repository.Head(ctx)
 		if err != nil || head.Commit == "" { // an empty repository has no owners
 			return nil, err
 		}
 		owners = head.Commit
-		if from, err = u.repository.MergeBase(ctx, head.Commit, u.New, u.quarantine); err != nil {
+		if from, err = u.Repository.MergeBase(ctx, head.Commit, u.New, u.Quarantine); err != nil {
 			return nil, err
 		}
 	}
@@ -35,7 +34,7 @@ func (u *update) ownedPaths(ctx context.Context) ([]string, error) {
 	if file == nil || err != nil {
 		return nil, err
 	}
-	changed, err := u.repository.ChangedPaths(ctx, from, u.New, maxChanged, u.quarantine)
+	changed, err := u.Repository.ChangedPaths(ctx, from, u.New, maxChanged, u.Quarantine)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +53,9 @@ func (u *update) ownedPaths(ctx context.Context) ([]string, error) {
 }
 
 // owners reads the CODEOWNERS file of a commit. It returns nil if there is none.
-func (u *update) owners(ctx context.Context, commit string) (*codeowners.File, error) {
+func (u Update) owners(ctx context.Context, commit string) (*codeowners.File, error) {
 	for _, path := range codeowners.Locations {
-		text, err := u.repository.ReadFile(ctx, commit, path, codeowners.MaxSize)
+		text, err := u.Repository.ReadFile(ctx, commit, path, codeowners.MaxSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {

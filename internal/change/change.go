@@ -1,0 +1,58 @@
+// Package change decides on updates of refs, whichever way they come: it finds out in the repository what package protection
+// needs to know.
+package change
+
+import (
+	"context"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/protection"
+)
+
+// Update is one ref update that somebody asks for.
+type Update struct {
+	git.RefUpdate
+	// Via is the way by which it comes.
+	Via protection.Via
+	// Repository is where the ref is.
+	Repository *git.Repository
+	// Quarantine has the objects of a push; nil for what is in the repository.
+	Quarantine *git.Quarantine
+}
+
+// Refused says why the update is refused to an actor, given the rules of the project, and nothing if it is not. The reason is
+// for the person who asked. An error means that there is no decision: the update must not be made.
+func (u Update) Refused(ctx context.Context, rules []protection.Rule, actor protection.Actor) (reason string, err error) {
+	c := protection.Change{Ref: u.Ref, Via: u.Via, Forced: u.forced, OwnedPaths: u.ownedPaths}
+	switch {
+	case absent(u.New): // a malformed name that has got in must be allowed out
+		c.Kind = protection.Delete
+	case u.malformed() != "":
+		return u.malformed(), nil
+	case absent(u.Old):
+		c.Kind = protection.Create
+	default:
+		c.Kind = protection.Update
+	}
+	verdict, err := protection.Decide(ctx, rules, actor, c)
+	if err != nil || verdict.Allowed {
+		return "", err
+	}
+	return verdict.Reason, nil
+}
+
+// absent reports whether an id stands for a ref that does not exist.
+func absent(id string) bool { return id == "" || git.IsZeroID(id) }
+
+// malformed says what is wrong with the name of the ref, and nothing if it is fine.
+func (u Update) malformed() string {
+	if err := git.CheckRefName(u.Ref); err != nil {
+		return err.Error() + "."
+	}
+	return ""
+}
+
+func (u Update) forced(ctx context.Context) (bool, error) {
+	forward, err := u.Repository.IsAncestor(ctx, u.Old, u.New, u.Quarantine)
+	return !forward, err
+}
