@@ -60,7 +60,7 @@ func probe(t *testing.T, test func(p *prober)) {
 func (p *prober) untouched() {
 	if changed := p.world.store.changes(); len(changed) > 0 {
 		p.t.Errorf("%s for %s: after nothing but refusals there is a change in %v", p.op.sample, p.who, changed)
-		p.world.store.reset()
+		p.world.reset()
 	}
 }
 
@@ -118,13 +118,13 @@ func (p *prober) send(r request) *httptest.ResponseRecorder {
 	if answer.Code >= 300 && strings.Contains(answer.Body.String(), "forgeplane.dev") {
 		fail("a refusal speaks of Kubernetes")
 	}
-	if p.world.store.writes > 0 {
+	if p.world.writes() > 0 {
 		if answer.Code >= 300 {
 			if changed := p.world.store.changes(); len(changed) > 0 {
 				fail("refused, and yet there is a change in %v", changed)
 			}
 		}
-		p.world.store.reset()
+		p.world.reset()
 	}
 	return answer
 }

@@ -125,10 +125,10 @@ func (a *asker) ask(s sample, c caller) int {
 	switch code := answer.Code; {
 	case code < 300 && !changes(s.endpoint):
 	case code < 300:
-		a.world.store.reset()
-	case a.world.store.writes > 0:
+		a.world.reset()
+	case a.world.writes() > 0:
 		a.t.Errorf("%s for %s: %d, and yet something was written", s, c, code)
-		a.world.store.reset()
+		a.world.reset()
 	default:
 		a.judge(s, c, answer)
 	}

@@ -81,6 +81,8 @@ var named = map[string]string{
 	"remote_mirrors/{mirror_id}":    strconv.Itoa(mirrorID),
 	"personal_access_tokens/{id}":   strconv.Itoa(targetTokenID),
 	"blobs/{sha}":                   blobID,
+	"branches/{branch}":             "topic",
+	"tags/{tag_name}":               "v1.0.0",
 }
 
 // bodies are what the requests say that have to say something.
@@ -116,6 +118,8 @@ var bodies = map[string]string{
 	"PUT /projects/{id}/labels/promote":              `{"name":"bug"}`,
 	"GET /projects/{id}/repository/compare":          `{"from":"main~1","to":"main"}`,
 	"GET /projects/{id}/repository/merge_base":       `{"refs":["main","HEAD"]}`,
+	"POST /projects/{id}/repository/branches":        `{"branch":"new","ref":"main"}`,
+	"POST /projects/{id}/repository/tags":            `{"tag_name":"v1.1.0","ref":"main"}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.

@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
+	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
@@ -24,12 +27,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
 	"github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/apiserver/v4/tags"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -64,8 +69,12 @@ type restOptions struct {
 	activity activityStore
 	clock    clock.PassiveClock
 	repos    *repository.Repositories
-	log      logr.Logger
-	observe  func(e *endpoint.Endpoint, status int, took time.Duration)
+	// writers are those of the pushes, too.
+	writers *git.Writers
+	// pushed is told of each project whose refs have changed.
+	pushed  func(project types.NamespacedName)
+	log     logr.Logger
+	observe func(e *endpoint.Endpoint, status int, took time.Duration)
 	// namespace is the platform's, where the values of tokens are kept.
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
@@ -77,6 +86,7 @@ type restOptions struct {
 // newREST returns the tree of the REST API, which both doors serve. It is here that a family is added.
 func newREST(o restOptions) *endpoint.Handler {
 	webURL := strings.TrimSuffix(o.external.String(), "/")
+	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
 	return endpoint.NewHandler(
 		endpoint.Options{
 			Guard: o.guard, Log: o.log, Observe: o.observe,
@@ -97,12 +107,14 @@ func newREST(o restOptions) *endpoint.Handler {
 		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
 		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
 		repositories.New(o.repos, webURL).Table().Named("Repository"),
+		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),
+		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
 	)
 }
 
 // split sends what is below restPrefix to the REST API, the page about it to the reader, and all else to Git. The path goes on
 // as it was sent.
-func split(rest, retired, page, git http.Handler) http.Handler {
+func split(rest, retired, page, gitServer http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		escaped := r.URL.EscapedPath()
 		if path, below := strings.CutPrefix(escaped, restPrefix+"/"); below {
@@ -119,7 +131,7 @@ func split(rest, retired, page, git http.Handler) http.Handler {
 			page.ServeHTTP(w, r)
 			return
 		}
-		git.ServeHTTP(w, r)
+		gitServer.ServeHTTP(w, r)
 	})
 }
 

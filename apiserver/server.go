@@ -106,10 +106,11 @@ func New(o Options) (*Server, error) {
 	}
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
+	writers := new(git.Writers)
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: new(git.Writers), Log: o.Log,
+		Writers: writers, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
@@ -128,7 +129,7 @@ func New(o Options) (*Server, error) {
 		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, namespace: o.Namespace, home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, writers: writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	o.RateLimits.Clock = o.Clock
 	limited := ratelimit.New(o.RateLimits).Handler(s.rest)

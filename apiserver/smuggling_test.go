@@ -149,7 +149,7 @@ func TestRequestsAreNotSmuggled(t *testing.T) {
 			if changed := w.store.changes(); len(changed) > 0 && tt.want != "201" {
 				t.Errorf("there is a change in %v", changed)
 			}
-			w.store.reset()
+			w.reset()
 		})
 	}
 }

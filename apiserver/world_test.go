@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -196,6 +199,22 @@ type world struct {
 	store   *store
 	repos   *repository.Repositories
 	handler *endpoint.Handler
+
+	// history is what is in the repository in the beginning, and pushes are how often its refs were changed since.
+	history    *gittest.Client
+	repository *git.Repository
+	pushes     atomic.Int32
+}
+
+// writes counts what was changed since everything was as in the beginning.
+func (w *world) writes() int { return w.store.writes + int(w.pushes.Load()) }
+
+// reset makes everything be as in the beginning.
+func (w *world) reset() {
+	w.store.reset()
+	if w.pushes.Swap(0) > 0 {
+		w.history.Git(w.t, "push", "--quiet", "--mirror", w.repository.Dir())
+	}
 }
 
 // newWorld returns one in which the project and its groups have a visibility.
@@ -207,18 +226,18 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	}
 	objects := declared(v)
 	app := project(objects, "app")
-	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
+	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app))), history: history(t)}
 	cat := w.store.world.Catalog()
 	w.repos = familytest.Repositories(t, cat)
-	familytest.Push(t, w.repos, app, history(t))
+	w.repository = familytest.Push(t, w.repos, app, w.history)
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
 	happened := activitytest.Open(t)
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t),
-		clock: clock, repos: w.repos, namespace: familytest.Namespace, home: "home",
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t), clock: clock,
+		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, namespace: familytest.Namespace, home: "home",
 	})
 	return w
 }
@@ -251,6 +270,8 @@ const blobID = "ce013625030ba8dba906f756967f9e9ca394464a"
 func history(t testing.TB) *gittest.Client {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "README.md", "hello\n")
+	c.Git(t, "branch", "topic")
+	c.Git(t, "tag", "v1.0.0")
 	c.Commit(t, "LICENSE", "Take it.\n")
 	return c
 }

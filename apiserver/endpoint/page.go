@@ -88,6 +88,12 @@ func (l List[T]) From(parameter string) List[T] {
 	return l
 }
 
+// Each turns the rows of a page into what the client sees, all of them together: for rows of which more has to be looked up.
+func Each[S, T any](page List[S], show func(rows []S) ([]T, error)) (List[T], error) {
+	rows, err := show(page.rows)
+	return List[T]{rows: rows, total: page.total, after: page.after, cursor: page.cursor}, err
+}
+
 func shown[S, T any](rows []S, show func(S) T) []T {
 	out := make([]T, len(rows))
 	for i, r := range rows {

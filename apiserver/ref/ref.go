@@ -1,0 +1,118 @@
+// Package ref is what families of the REST API share that show and change branches and tags.
+package ref
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// The prefixes of what clients call by the rest of the name.
+const (
+	Branches = "refs/heads/"
+	Tags     = "refs/tags/"
+)
+
+// Name is the name of a branch or tag without its prefix.
+func Name(r git.Ref) string {
+	_, name, _ := strings.Cut(strings.TrimPrefix(r.Name, "refs/"), "/")
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// Missing reports whether an error says that something is not there: a ref, an object, or all of the repository.
+func Missing(err error) bool {
+	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// Search returns the refs whose names contain a text, in whatever case. With ^ before it they begin with it, and with $ behind it
+// they end with it.
+func Search(all []git.Ref, text string) []git.Ref {
+	if text == "" {
+		return all
+	}
+	text, first := strings.CutPrefix(strings.ToLower(text), "^")
+	text, last := strings.CutSuffix(text, "$")
+	return slices.DeleteFunc(all, func(r git.Ref) bool {
+		name := strings.ToLower(Name(r))
+		switch {
+		case first && last:
+			return name != text
+		case first:
+			return !strings.HasPrefix(name, text)
+		case last:
+			return !strings.HasSuffix(name, text)
+		default:
+			return !strings.Contains(name, text)
+		}
+	})
+}
+
+// Paging is embedded by the requests for lists of refs.
+type Paging struct {
+	endpoint.Paging
+	Pagination string `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"legacy for pages by number, keyset for pages by page_token."`
+	PageToken  string `param:"page_token" doc:"The name that was the last on the page before."`
+}
+
+// Page cuts the page that is asked for. Where the refs are in the order of their names, the last one of the page before may be gone
+// by now; compare is that order, and nil for any other.
+func Page(p Paging, all []git.Ref, compare func(a, b string) int) (none endpoint.List[git.Ref], err error) {
+	same := func(r git.Ref) git.Ref { return r }
+	if p.Pagination != "keyset" {
+		return endpoint.Page(p.Paging, all, same), nil
+	}
+	rest := all
+	switch {
+	case p.PageToken == "":
+	case compare != nil:
+		rest = slices.DeleteFunc(all, func(r git.Ref) bool { return compare(Name(r), p.PageToken) <= 0 })
+	default:
+		i := slices.IndexFunc(all, func(r git.Ref) bool { return Name(r) == p.PageToken })
+		if i < 0 {
+			return none, endpoint.Parameters("page_token is invalid")
+		}
+		rest = all[i+1:]
+	}
+	return endpoint.Keyset(p.Paging, rest, nil, Name, same).From("page_token"), nil
+}
+
+// Commit shows the commit with an id; nil where there is none, or none that is of a size to be shown.
+func Commit(ctx context.Context, repo *git.Repository, id, projectURL string) (*commit.Commit, error) {
+	found, err := repo.ReadCommit(ctx, id)
+	switch {
+	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, git.ErrObjectNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	shown := commit.Show(found, projectURL)
+	return &shown, nil
+}
+
+// Unmodified returns the answer to a removal that was asked for on a condition, if a commit is newer than that.
+func Unmodified(ctx context.Context, repo *git.Repository, id string) error {
+	since := endpoint.UnmodifiedSince(ctx)
+	if since.IsZero() {
+		return nil
+	}
+	switch c, err := repo.ReadCommit(ctx, id); {
+	case errors.Is(err, git.ErrObjectNotFound):
+		return nil
+	case err != nil:
+		return err
+	case c.Author.When.After(since):
+		return endpoint.PreconditionFailed()
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package ref
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Writer changes refs for callers, who may do by it what they may do by a push.
+type Writer struct {
+	guard        *auth.Guard
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	writers      *git.Writers
+	pushed       func(project types.NamespacedName)
+}
+
+// NewWriter returns a writer. The writers are those of the pushes; pushed is told of each project whose refs have changed.
+func NewWriter(
+	guard *auth.Guard, cat *catalog.Catalog, r *repository.Repositories, w *git.Writers, pushed func(project types.NamespacedName),
+) *Writer {
+	return &Writer{guard: guard, catalog: cat, repositories: r, writers: w, pushed: pushed}
+}
+
+// Refused says why the caller may not make an update.
+type Refused struct {
+	// Ref is the full name.
+	Ref string
+	// Reason is for the person who asked.
+	Reason string
+}
+
+func (r *Refused) Error() string { return r.Reason }
+
+// Answer is 403 with the reason.
+func (r *Refused) Answer() *endpoint.Error {
+	return endpoint.Message(http.StatusForbidden, "%s", r.Reason)
+}
+
+// ErrDefaultBranch is returned where the default branch would be deleted.
+var ErrDefaultBranch = errors.New("the default branch of a project cannot be deleted")
+
+const (
+	archived = "The project is archived"
+	readOnly = "The repository is temporarily read-only. Please try again later."
+)
+
+// updateTimeout is how long a change may take that has begun, even when its client goes away.
+const updateTimeout = time.Minute
+
+// Update makes all updates in the repository of the project that the request is about, or none. They are decided on as a push is,
+// with the project as it is then. The error is Refused for what the caller may not do, ErrDefaultBranch, an answer for projects that
+// take no changes, or one of git.Repository.UpdateRefs.
+func (w *Writer) Update(ctx context.Context, repo *git.Repository, updates ...git.RefUpdate) error {
+	return w.Write(ctx, repo, func(context.Context) ([]git.RefUpdate, error) { return updates, nil })
+}
+
+// Write is Update for what is to be written before the refs are changed. Where the project takes no changes, prepare is not called.
+func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
+	defer cancel()
+	// From here on whoever closes the repository waits, or else finds it closed here.
+	end, err := w.writers.Begin(repo)
+	if err != nil {
+		return endpoint.Forbidden(readOnly)
+	}
+	defer end()
+	if err := w.writable(ctx, repo); err != nil {
+		return err
+	}
+	updates, err := prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.check(ctx, repo, updates); err != nil {
+		return err
+	}
+	if err := repo.UpdateRefs(ctx, updates...); err != nil {
+		return err
+	}
+	w.pushed(client.ObjectKeyFromObject(auth.From(ctx).Scope.Project))
+	return nil
+}
+
+// writable says why the project takes no changes, as it is now.
+func (w *Writer) writable(ctx context.Context, repo *git.Repository) error {
+	p, err := w.catalog.ProjectByID(ctx, auth.From(ctx).Scope.Project.Spec.ID)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return endpoint.NotFound("Project")
+	} else if err != nil {
+		return err
+	}
+	switch is, err := w.repositories.Of(ctx, p); {
+	case p.Spec.Archived:
+		return endpoint.Forbidden(archived)
+	case p.Spec.ReadOnly:
+		return endpoint.Forbidden(readOnly)
+	case err != nil:
+		return err
+	case is.Dir() != repo.Dir(): // it was moved meanwhile
+		return endpoint.Forbidden(readOnly)
+	}
+	return nil
+}
+
+// check says why the updates are not to be made.
+func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.RefUpdate) error {
+	s := auth.From(ctx)
+	var branches []string
+	for _, u := range updates {
+		if name, ok := protection.Branch(u.Ref); ok {
+			branches = append(branches, name)
+		}
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return err
+	}
+	rules, err := w.catalog.Rules(ctx, s.Scope, branches)
+	if err != nil {
+		return fmt.Errorf("finding the protections: %w", err)
+	}
+	actor := w.guard.Actor(s)
+	for _, u := range updates {
+		if u.New == "" && u.Ref == Branches+head.Branch {
+			return ErrDefaultBranch
+		}
+		reason, err := change.Update{RefUpdate: u, Via: protection.API, Repository: repo}.Refused(ctx, rules, actor)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			return &Refused{Ref: u.Ref, Reason: reason}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+// Package branches is the family of the branches in the repository of a project.
+package branches
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Family serves the branches of projects.
+type Family struct {
+	repositories *repository.Repositories
+	catalog      *catalog.Catalog
+	guard        *auth.Guard
+	writer       *ref.Writer
+	webURL       string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, webURL string) *Family {
+	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, webURL: webURL}
+}
+
+// Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
+// not there, when he would change something, too.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/branches", f.list).Needs(auth.ReadCode).
+			Public().Doc("List the branches of the repository."),
+		endpoint.Get("/projects/{id}/repository/branches/{branch}", f.get).Needs(auth.ReadCode).
+			Public().Doc("Get a branch."),
+		endpoint.Post("/projects/{id}/repository/branches", f.create).Needs(auth.PushCode).
+			Public().Doc("Create a branch."),
+		endpoint.Delete("/projects/{id}/repository/branches/{branch}", f.remove).Needs(auth.PushCode).
+			Public().Conditional().Doc("Delete a branch."),
+		endpoint.Delete("/projects/{id}/repository/merged_branches", f.removeMerged).Needs(auth.PushCode).
+			Public().Status(http.StatusAccepted).
+			Doc("Delete all branches that are merged into the default branch, except protected ones."),
+	}
+}
+
+type listRequest struct {
+	ref.Paging
+	ID     string `param:"id" doc:"Id or full path of the project."`
+	Search string `param:"search" doc:"Part of a name; ^ before it for how a name begins, $ behind it for how it ends."`
+	Regex  string `param:"regex" doc:"A regular expression in the syntax of RE2."`
+	Sort   string `param:"sort" values:"name_asc,updated_asc,updated_desc" default:"name_asc" doc:"The order."`
+}
+
+// orders are the values of sort.
+var orders = map[string]struct {
+	by         git.RefOrder
+	descending bool
+}{"name_asc": {by: git.ByName}, "updated_asc": {by: git.ByDate}, "updated_desc": {by: git.ByDate, descending: true}}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Branch], err error) {
+	if r.Search != "" && r.Regex != "" {
+		return none, endpoint.Parameters("search, regex are mutually exclusive")
+	}
+	pattern, err := regexp.Compile(r.Regex)
+	if err != nil {
+		return none, endpoint.Parameters("regex is an invalid regexp")
+	}
+	repo, err := f.repository(ctx)
+	if ref.Missing(err) {
+		return endpoint.Page(r.Paging.Paging, nil, func(b Branch) Branch { return b }), nil
+	} else if err != nil {
+		return none, err
+	}
+	order := orders[r.Sort]
+	all, err := repo.SortedRefs(ctx, ref.Branches, order.by, order.descending)
+	if err != nil && !ref.Missing(err) {
+		return none, err
+	}
+	all = ref.Search(all, r.Search)
+	if r.Regex != "" {
+		all = slices.DeleteFunc(all, func(b git.Ref) bool { return !pattern.MatchString(ref.Name(b)) })
+	}
+	var byName func(a, b string) int
+	if order.by == git.ByName {
+		byName = strings.Compare
+	}
+	page, err := ref.Page(r.Paging, all, byName)
+	if err != nil {
+		return none, err
+	}
+	return endpoint.Each(page, func(rows []git.Ref) ([]Branch, error) { return f.show(ctx, repo, rows) })
+}
+
+func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
+	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+}
+
+// find returns the branch of a name, and the repository that it is in.
+func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, b git.Ref, err error) {
+	b.Name = ref.Branches + name
+	if git.CheckRefName(b.Name) != nil {
+		return nil, b, endpoint.Message(http.StatusBadRequest, "The branch refname is invalid")
+	}
+	repo, err = f.repository(ctx)
+	if err == nil {
+		var found []git.Object
+		if found, err = repo.Objects(ctx, b.Name); err == nil {
+			b.Object, b.Type = found[0].ID, found[0].Type
+		}
+	}
+	if ref.Missing(err) || err == nil && b.Object == "" {
+		return nil, b, endpoint.NotFound("Branch")
+	}
+	return repo, b, err
+}
+
+type branchRequest struct {
+	ID     string `param:"id" doc:"Id or full path of the project."`
+	Branch string `param:"branch" doc:"Name of the branch."`
+}
+
+func (f *Family) get(ctx context.Context, r *branchRequest) (Branch, error) {
+	repo, b, err := f.find(ctx, r.Branch)
+	if err != nil {
+		return Branch{}, err
+	}
+	return f.showOne(ctx, repo, b)
+}
+
+type createRequest struct {
+	ID     string `param:"id" doc:"Id or full path of the project."`
+	Branch string `param:"branch" required:"" blank:"refuse" doc:"Name of the new branch."`
+	Ref    string `param:"ref" required:"" blank:"refuse" doc:"The branch, tag or commit that it begins at."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (none Branch, err error) {
+	made := git.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
+	if git.CheckRefName(made.Name) != nil || r.Branch == "HEAD" {
+		return none, endpoint.Message(http.StatusBadRequest, "Branch name is invalid")
+	}
+	repo, err := f.repository(ctx)
+	if err == nil {
+		var there []git.Object
+		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
+			return none, exists()
+		}
+	}
+	if err == nil {
+		made.Object, err = repo.Commit(ctx, r.Ref)
+	}
+	if ref.Missing(err) {
+		return none, endpoint.Message(http.StatusBadRequest, "Invalid reference name: %s", r.Ref)
+	} else if err != nil {
+		return none, err
+	}
+	var refused *ref.Refused
+	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: made.Name, New: made.Object}); {
+	case errors.As(err, &refused):
+		return none, refused.Answer()
+	case errors.Is(err, git.ErrRefMoved):
+		return none, exists()
+	case errors.Is(err, git.ErrRefInTheWay):
+		return none, endpoint.Message(http.StatusBadRequest, "Failed to create branch '%s': another branch is in the way", r.Branch)
+	case err != nil:
+		return none, err
+	}
+	return f.showOne(ctx, repo, made)
+}
+
+func exists() error { return endpoint.Message(http.StatusBadRequest, "Branch already exists") }

@@ -1,0 +1,93 @@
+package branches
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+func (f *Family) remove(ctx context.Context, r *branchRequest) (none endpoint.None, err error) {
+	repo, b, err := f.find(ctx, r.Branch)
+	if err != nil {
+		return none, err
+	}
+	if err := ref.Unmodified(ctx, repo, b.Object); err != nil {
+		return none, err
+	}
+	var refused *ref.Refused
+	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: b.Name, Old: b.Object}); {
+	case errors.As(err, &refused):
+		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed")
+	case errors.Is(err, ref.ErrDefaultBranch):
+		return none, endpoint.Message(http.StatusBadRequest, "The default branch of a project cannot be deleted.")
+	case errors.Is(err, git.ErrRefMoved):
+		return none, endpoint.Conflict("The branch has changed in the meantime")
+	default:
+		return none, err
+	}
+}
+
+type projectRequest struct {
+	ID string `param:"id" doc:"Id or full path of the project."`
+}
+
+// Accepted is the answer to a removal of merged branches, which are gone by then.
+type Accepted struct {
+	Message string `json:"message"`
+}
+
+// attempts are how often merged branches are looked for, when others change them at the same time.
+const attempts = 3
+
+func (f *Family) removeMerged(ctx context.Context, _ *projectRequest) (none Accepted, err error) {
+	repo, err := f.repository(ctx)
+	for range attempts {
+		if err == nil {
+			err = f.removeMergedFrom(ctx, repo)
+		}
+		if !errors.Is(err, git.ErrRefMoved) {
+			break
+		}
+		err = nil
+	}
+	if err != nil && !ref.Missing(err) {
+		return none, err
+	}
+	return Accepted{Message: "202 Accepted"}, nil
+}
+
+func (f *Family) removeMergedFrom(ctx context.Context, repo *git.Repository) error {
+	head, err := repo.Head(ctx)
+	if err != nil || head.Commit == "" {
+		return err
+	}
+	merged, err := repo.MergedRefs(ctx, head.Commit, ref.Branches)
+	if err != nil {
+		return err
+	}
+	rules, err := f.catalog.Rules(ctx, auth.From(ctx).Scope, names(merged))
+	if err != nil {
+		return err
+	}
+	merged = slices.DeleteFunc(merged, func(b git.Ref) bool {
+		return b.Name == ref.Branches+head.Branch || protectionsOf(rules, b).any()
+	})
+	if len(merged) == 0 {
+		return nil
+	}
+	updates := make([]git.RefUpdate, len(merged))
+	for i, b := range merged {
+		updates[i] = git.RefUpdate{Ref: b.Name, Old: b.Object}
+	}
+	err = f.writer.Update(ctx, repo, updates...)
+	if refused := (*ref.Refused)(nil); errors.As(err, &refused) {
+		return refused.Answer()
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package branches
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// Branch is a branch as clients of the API know it.
+type Branch struct {
+	Name               string         `json:"name"`
+	Commit             *commit.Commit `json:"commit" doc:"The newest one."`
+	Merged             bool           `json:"merged" doc:"Whether it is part of the default branch."`
+	Protected          bool           `json:"protected"`
+	DevelopersCanPush  bool           `json:"developers_can_push" doc:"Whether a protection lets Developers push."`
+	DevelopersCanMerge bool           `json:"developers_can_merge" doc:"Whether a protection lets Developers merge."`
+	CanPush            bool           `json:"can_push" doc:"Whether the caller may push to it."`
+	Default            bool           `json:"default"`
+	WebURL             string         `json:"web_url"`
+}
+
+func (f *Family) showOne(ctx context.Context, repo *git.Repository, b git.Ref) (Branch, error) {
+	all, err := f.show(ctx, repo, []git.Ref{b})
+	if err != nil {
+		return Branch{}, err
+	}
+	return all[0], nil
+}
+
+// show is how branches are shown.
+func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) ([]Branch, error) {
+	if len(all) == 0 {
+		return []Branch{}, nil
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var merged []git.Ref
+	if head.Commit != "" {
+		full := make([]string, len(all))
+		for i, b := range all {
+			full[i] = b.Name
+		}
+		if merged, err = repo.MergedRefs(ctx, head.Commit, full...); err != nil {
+			return nil, err
+		}
+	}
+	s := auth.From(ctx)
+	rules, err := f.catalog.Rules(ctx, s.Scope, names(all))
+	if err != nil {
+		return nil, err
+	}
+	actor, projectURL := f.guard.Actor(s), f.webURL+"/"+s.Scope.Path()
+	shown := make([]Branch, len(all))
+	for i, b := range all {
+		name, protections := ref.Name(b), protectionsOf(rules, b)
+		shown[i] = Branch{
+			Name: name, Default: name == head.Branch, Merged: name != head.Branch && slices.Contains(merged, b),
+			Protected: protections.any(), WebURL: projectURL + "/-/tree/" + escape(name),
+			DevelopersCanPush:  protections.developers(func(r protection.Rule) []protection.Grant { return r.Push }),
+			DevelopersCanMerge: protections.developers(func(r protection.Rule) []protection.Grant { return r.Merge }),
+		}
+		if shown[i].CanPush, err = mayPush(ctx, protections, actor, b); err != nil {
+			return nil, err
+		}
+		if shown[i].Commit, err = ref.Commit(ctx, repo, b.Object, projectURL); err != nil {
+			return nil, err
+		}
+	}
+	return shown, nil
+}
+
+// escape is a name in the path of an address, where slashes stay.
+func escape(name string) string { return (&url.URL{Path: name}).EscapedPath() }
+
+// names are those of branches.
+func names(all []git.Ref) []string {
+	short := make([]string, len(all))
+	for i, b := range all {
+		short[i] = strings.TrimPrefix(b.Name, ref.Branches)
+	}
+	return short
+}
+
+// protections are the rules that match one branch.
+type protections []protection.Rule
+
+func protectionsOf(rules []protection.Rule, b git.Ref) (of protections) {
+	for _, r := range rules {
+		if protection.Match(r.Name, strings.TrimPrefix(b.Name, ref.Branches)) {
+			of = append(of, r)
+		}
+	}
+	return of
+}
+
+func (p protections) any() bool { return len(p) > 0 }
+
+// developers reports whether one of the grants is to Developers.
+func (p protections) developers(grants func(protection.Rule) []protection.Grant) bool {
+	return slices.ContainsFunc(p, func(r protection.Rule) bool {
+		return slices.ContainsFunc(grants(r), func(g protection.Grant) bool { return g.Role == role.Developer })
+	})
+}
+
+// mayPush reports whether an actor may push something that rewrites no history and has no owners.
+func mayPush(ctx context.Context, p protections, actor protection.Actor, b git.Ref) (bool, error) {
+	v, err := protection.Decide(ctx, p, actor, protection.Change{
+		Ref: b.Name, Kind: protection.Update, Via: protection.Push,
+		Forced:     func(context.Context) (bool, error) { return false, nil },
+		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
+	})
+	return v.Allowed, err
+}

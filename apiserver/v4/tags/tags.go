@@ -1,0 +1,207 @@
+// Package tags is the family of the tags in the repository of a project.
+package tags
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Family serves the tags of projects.
+type Family struct {
+	repositories *repository.Repositories
+	writer       *ref.Writer
+	clock        clock.PassiveClock
+	webURL       string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL string) *Family {
+	return &Family{repositories: r, writer: w, clock: c, webURL: webURL}
+}
+
+// Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
+// not there, when he would change something, too.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/tags", f.list).Needs(auth.ReadCode).
+			Public().Doc("List the tags of the repository."),
+		endpoint.Get("/projects/{id}/repository/tags/{tag_name}", f.get).Needs(auth.ReadCode).
+			Public().Doc("Get a tag."),
+		endpoint.Post("/projects/{id}/repository/tags", f.create).Needs(auth.PushCode).
+			Public().Doc("Create a tag."),
+		endpoint.Delete("/projects/{id}/repository/tags/{tag_name}", f.remove).Needs(auth.PushCode).
+			Public().Conditional().Doc("Delete a tag."),
+	}
+}
+
+type listRequest struct {
+	ref.Paging
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	Search  string `param:"search" doc:"Part of a name; ^ before it for how a name begins, $ behind it for how it ends."`
+	OrderBy string `param:"order_by" values:"name,updated,version" default:"updated" doc:"What they are ordered by."`
+	Sort    string `param:"sort" values:"asc,desc" default:"desc" doc:"In which direction."`
+}
+
+// orders are the values of order_by.
+var orders = map[string]git.RefOrder{"name": git.ByName, "updated": git.ByDate, "version": git.ByVersion}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Tag], err error) {
+	repo, err := f.repository(ctx)
+	if ref.Missing(err) {
+		return endpoint.Page(r.Paging.Paging, nil, func(t Tag) Tag { return t }), nil
+	} else if err != nil {
+		return none, err
+	}
+	all, err := repo.SortedRefs(ctx, ref.Tags, orders[r.OrderBy], r.Sort == "desc")
+	if err != nil && !ref.Missing(err) {
+		return none, err
+	}
+	var byName func(a, b string) int
+	if r.OrderBy == "name" {
+		byName = strings.Compare
+		if r.Sort == "desc" {
+			byName = func(a, b string) int { return strings.Compare(b, a) }
+		}
+	}
+	page, err := ref.Page(r.Paging, ref.Search(all, r.Search), byName)
+	if err != nil {
+		return none, err
+	}
+	return endpoint.Each(page, func(rows []git.Ref) ([]Tag, error) { return f.show(ctx, repo, rows) })
+}
+
+func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
+	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+}
+
+// find returns the tag of a name, and the repository that it is in.
+func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, t git.Ref, err error) {
+	t.Name = ref.Tags + name
+	if git.CheckRefName(t.Name) != nil {
+		return nil, t, endpoint.NotFound("Tag")
+	}
+	repo, err = f.repository(ctx)
+	if err == nil {
+		var found []git.Object
+		if found, err = repo.Objects(ctx, t.Name); err == nil {
+			t.Object, t.Type = found[0].ID, found[0].Type
+		}
+	}
+	if ref.Missing(err) || err == nil && t.Object == "" {
+		return nil, t, endpoint.NotFound("Tag")
+	}
+	return repo, t, err
+}
+
+type tagRequest struct {
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	TagName string `param:"tag_name" doc:"Name of the tag."`
+}
+
+func (f *Family) get(ctx context.Context, r *tagRequest) (Tag, error) {
+	repo, t, err := f.find(ctx, r.TagName)
+	if err != nil {
+		return Tag{}, err
+	}
+	return f.showOne(ctx, repo, t)
+}
+
+type createRequest struct {
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	TagName string `param:"tag_name" required:"" doc:"Name of the new tag."`
+	Ref     string `param:"ref" required:"" doc:"The branch, tag or commit that is tagged."`
+	Message string `param:"message" doc:"Makes the tag an annotated one, by the caller."`
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (none Tag, err error) {
+	made := git.Ref{Name: ref.Tags + r.TagName, Type: "commit"}
+	if git.CheckRefName(made.Name) != nil {
+		return none, endpoint.Message(http.StatusBadRequest, "Tag name invalid")
+	}
+	repo, err := f.repository(ctx)
+	if err == nil {
+		var there []git.Object
+		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
+			return none, exists(r.TagName)
+		}
+	}
+	if err == nil {
+		made.Object, err = repo.Commit(ctx, r.Ref)
+	}
+	if ref.Missing(err) || r.Ref == "" {
+		return none, endpoint.Message(http.StatusBadRequest, "Target %s is invalid", r.Ref)
+	} else if err != nil {
+		return none, err
+	}
+	err = f.writer.Write(ctx, repo, func(ctx context.Context) (_ []git.RefUpdate, err error) {
+		if message := strings.TrimSpace(r.Message); message != "" {
+			made, err = f.annotate(ctx, repo, made, message)
+		}
+		return []git.RefUpdate{{Ref: made.Name, New: made.Object}}, err
+	})
+	var refused *ref.Refused
+	switch {
+	case errors.As(err, &refused):
+		return none, refused.Answer()
+	case errors.Is(err, git.ErrRefMoved):
+		return none, exists(r.TagName)
+	case errors.Is(err, git.ErrRefInTheWay):
+		return none, endpoint.Message(http.StatusBadRequest, "Failed to create tag '%s': another tag is in the way", r.TagName)
+	case err != nil:
+		return none, err
+	}
+	return f.showOne(ctx, repo, made)
+}
+
+func exists(name string) error {
+	return endpoint.Message(http.StatusBadRequest, "Tag %s already exists", name)
+}
+
+// annotate writes an annotated tag by the caller for what t names.
+func (f *Family) annotate(ctx context.Context, repo *git.Repository, t git.Ref, message string) (git.Ref, error) {
+	person, err := auth.From(ctx).Caller.Person()
+	if err != nil {
+		return t, err
+	}
+	id, err := repo.WriteTag(ctx, git.Tag{
+		Name: strings.TrimPrefix(t.Name, ref.Tags), Object: t.Object, Type: t.Type, Message: message,
+		Tagger: git.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: f.clock.Now()},
+	})
+	return git.Ref{Name: t.Name, Object: id, Type: "tag"}, err
+}
+
+func (f *Family) remove(ctx context.Context, r *tagRequest) (none endpoint.None, err error) {
+	repo, t, err := f.find(ctx, r.TagName)
+	if err != nil {
+		return none, err
+	}
+	commit, err := repo.Objects(ctx, t.Object+"^{commit}")
+	if err != nil {
+		return none, err
+	}
+	if id := commit[0].ID; id != "" {
+		if err := ref.Unmodified(ctx, repo, id); err != nil {
+			return none, err
+		}
+	}
+	var refused *ref.Refused
+	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: t.Name, Old: t.Object}); {
+	case errors.As(err, &refused):
+		return none, refused.Answer()
+	case errors.Is(err, git.ErrRefMoved):
+		return none, endpoint.Conflict("The tag has changed in the meantime")
+	default:
+		return none, err
+	}
+}
