@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,12 +23,8 @@ import (
 // push makes the repository of a project what a client has, as soon as it is there.
 func push(p *gitlab.Project, c *gittest.Client) {
 	GinkgoHelper()
-	address, err := url.Parse(own.url)
-	Expect(err).NotTo(HaveOccurred())
-	address.User = url.UserPassword(root.name, root.token)
-	target := address.JoinPath(p.PathWithNamespace + ".git").String()
 	Eventually(func() error {
-		_, err := c.Try("push", "--quiet", "--all", target)
+		_, err := c.Try("push", "--quiet", "--all", remote(p))
 		return err
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/commit"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -75,11 +76,11 @@ func (f *Family) mergeBase(ctx context.Context, r *mergeBaseRequest) (none commi
 	}
 	var repo *git.Repository
 	var ids, unknown []string
-	for _, ref := range r.Refs {
-		in, id, err := f.commit(ctx, ref)
+	for _, name := range r.Refs {
+		in, id, err := f.commit(ctx, name)
 		switch {
-		case missing(err) || ref == "":
-			unknown = append(unknown, ref)
+		case ref.Missing(err) || name == "":
+			unknown = append(unknown, name)
 		case err != nil:
 			return none, err
 		}

@@ -3,10 +3,10 @@ package repositories
 
 import (
 	"context"
-	"errors"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -64,19 +64,9 @@ func (f *Family) commit(ctx context.Context, revision string) (*git.Repository, 
 	return repo, id, err
 }
 
-// missing reports whether an error says that something is not there: a ref, an object, or all of the repository.
-func missing(err error) bool {
-	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
-}
-
 // orNotFound is err, or otherwise where err says that something is missing.
 func orNotFound(err error, otherwise *endpoint.Error) error {
-	if missing(err) {
+	if ref.Missing(err) {
 		return otherwise
 	}
 	return err
