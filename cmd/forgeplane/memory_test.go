@@ -1,7 +1,9 @@
 package main
 
 import (
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -12,12 +14,15 @@ import (
 func TestAStartIsFrugalUntilTheQueuesAreEmpty(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GOGC", "")
-	usual := debug.SetGCPercent(90)
-	t.Cleanup(func() { debug.SetGCPercent(usual) })
-	percent := func() int { // there is no other way to read it
-		p := debug.SetGCPercent(100)
-		debug.SetGCPercent(p)
-		return p
+	usual, limit := debug.SetGCPercent(90), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() {
+		debug.SetGCPercent(usual)
+		debug.SetMemoryLimit(limit)
+	})
+	percent := func() int {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64())
 	}
 	registry := prometheus.NewRegistry()
 	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_depth"}, []string{"controller"})
@@ -26,8 +31,13 @@ func TestAStartIsFrugalUntilTheQueuesAreEmpty(t *testing.T) {
 	depth.WithLabelValues("group").Set(0)
 
 	f := newFrugalStart(registry)
+	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(startSize))
+
 	ended := make(chan error, 1)
 	go func() { ended <- f.Start(t.Context()) }()
+	runtime.GC()
+	g.Eventually(percent).WithTimeout(10 * time.Second).Should(Equal(startPercent))
+	g.Expect(debug.SetMemoryLimit(-1)).To(Equal(limit))
 	g.Consistently(percent).WithTimeout(4 * depthInterval).Should(Equal(startPercent))
 	depth.WithLabelValues("project").Set(0)
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
