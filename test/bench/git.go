@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/gitclient"
 	"github.com/forgeplane/forgeplane/test/bench/reference"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
+	"github.com/forgeplane/forgeplane/test/history"
 )
 
 // How often each is measured at least: more where one takes less.
@@ -186,7 +187,7 @@ func (s *servers) measureCheckout(ctx context.Context) error {
 
 func (s *servers) measureLarge(ctx context.Context) error {
 	s.bench.say("making a repository of %d commits", largeCommits)
-	if err := s.client.History(ctx, s.history, largeCommits); err != nil {
+	if err := s.client.History(ctx, s.history, history.Options{Commits: largeCommits}); err != nil {
 		return err
 	}
 	one, err := s.serve(ctx, "history", s.history)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
+	"github.com/forgeplane/forgeplane/test/history"
 )
 
 const (
@@ -71,7 +72,7 @@ func (b *bench) newLoad(ctx context.Context, t *testbed.Testbed) (*load, error) 
 		return nil, err
 	}
 	l.seed = fileURL(directory)
-	return l, git.History(ctx, directory, 20, branches...)
+	return l, git.History(ctx, directory, history.Options{Commits: 20, Branches: branches})
 }
 
 func topic(n int) string { return fmt.Sprintf("topic/%03d", n) }

@@ -17,12 +17,13 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/test/history"
 )
 
-// TestAnswersAreWhatGitSays asks for random revisions and paths of the history of this project, and of one with branches, merges,
-// renames and odd names, and holds each answer against what commands of git say.
+// TestAnswersAreWhatGitSays asks for random revisions and paths of the history of this project, of a large one with branches,
+// merges and renames, and of one with odd names, and holds each answer against what commands of git say.
 func TestAnswersAreWhatGitSays(t *testing.T) {
-	for name, c := range map[string]*gittest.Client{"this project": ourselves(t), "branches": branched(t)} {
+	for name, c := range map[string]*gittest.Client{"this project": ourselves(t), "many commits": generated(t), "odd names": branched(t)} {
 		t.Run(name, func(t *testing.T) {
 			q := &questions{
 				shop: newShop(t, c), random: rand.New(rand.NewPCG(1, 2)), t: t,
@@ -33,7 +34,7 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 				q.tree()
 				q.blob()
 			}
-			for range 60 {
+			for range 40 {
 				q.compare()
 				q.mergeBase()
 			}
@@ -56,6 +57,14 @@ func ourselves(t *testing.T) *gittest.Client {
 	if said, err := c.Try("fetch", "--quiet", "--update-head-ok", root, "HEAD:refs/heads/main"); err != nil {
 		t.Skipf("these sources are in no repository: %s", said)
 	}
+	return c
+}
+
+// generated has 5,000 commits and 500 branches.
+func generated(t *testing.T) *gittest.Client {
+	t.Helper()
+	c := gittest.New(t, "sha1")
+	c.Import(t, history.Stream(history.Options{Commits: 5000, Topics: 500}))
 	return c
 }
 

@@ -4,6 +4,7 @@ package gittest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,16 @@ func (c *Client) Trace(t testing.TB, args ...string) string {
 	return stderr
 }
 
+// Import makes what a stream for "git fast-import" says, and packs it.
+func (c *Client) Import(t testing.TB, stream io.Reader) {
+	t.Helper()
+	_, stderr, err := c.feed(stream, []string{"fast-import", "--quiet", "--force"})
+	if err != nil {
+		t.Fatalf("git fast-import: %v\n%s", err, stderr)
+	}
+	c.Git(t, "gc", "--quiet")
+}
+
 // Commit writes a file, commits it, and returns the id of the commit.
 func (c *Client) Commit(t testing.TB, path, content string) string {
 	t.Helper()
@@ -79,11 +90,13 @@ func (c *Client) Commit(t testing.TB, path, content string) string {
 	return c.Git(t, "rev-parse", "HEAD")
 }
 
-func (c *Client) run(args []string) (stdout, stderr string, err error) {
+func (c *Client) run(args []string) (stdout, stderr string, err error) { return c.feed(nil, args) }
+
+func (c *Client) feed(stdin io.Reader, args []string) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = c.Dir
+	cmd.Dir, cmd.Stdin = c.Dir, stdin
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.com",

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/history"
 )
 
 func newClient(t *testing.T) *Client {
@@ -22,7 +24,7 @@ func TestAHistoryIsWholeAndTheSameEachTime(t *testing.T) {
 	var heads []string
 	for range 2 {
 		directory := t.TempDir()
-		g.Expect(c.History(t.Context(), directory, 40, "topic/1", "topic/2")).To(Succeed())
+		g.Expect(c.History(t.Context(), directory, history.Options{Commits: 40, Branches: []string{"topic/1", "topic/2"}})).To(Succeed())
 		g.Expect(c.Run(t.Context(), directory, nil, "rev-list", "--count", "--all")).To(Equal("40"))
 		g.Expect(c.Run(t.Context(), directory, nil, "for-each-ref", "--format=%(refname)")).
 			To(Equal("refs/heads/main\nrefs/heads/topic/1\nrefs/heads/topic/2"))
@@ -39,7 +41,7 @@ func TestCommitsGoOnFromHEADAndThenFromEachOther(t *testing.T) {
 	g := NewWithT(t)
 	c := newClient(t)
 	directory := t.TempDir()
-	g.Expect(c.History(t.Context(), directory, 3)).To(Succeed())
+	g.Expect(c.History(t.Context(), directory, history.Options{Commits: 3})).To(Succeed())
 	first, err := c.Commit(t.Context(), directory, "feature", 1)
 	g.Expect(err).NotTo(HaveOccurred())
 	second, err := c.Commit(t.Context(), directory, "feature", 2)

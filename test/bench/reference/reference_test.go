@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/test/bench/gitclient"
 	"github.com/forgeplane/forgeplane/test/bench/reference"
+	"github.com/forgeplane/forgeplane/test/history"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,7 @@ func TestTheGitBackendServesClonesAndPushesAndEndsWhenItIsStopped(t *testing.T) 
 	served := t.TempDir()
 	repository := filepath.Join(served, "one.git")
 	g.Expect(os.Mkdir(repository, 0o700)).To(Succeed())
-	g.Expect(client.History(t.Context(), repository, 5)).To(Succeed())
+	g.Expect(client.History(t.Context(), repository, history.Options{Commits: 5})).To(Succeed())
 
 	backend, err := reference.StartGitBackend(t.Context(), served)
 	g.Expect(err).NotTo(HaveOccurred())
