@@ -104,6 +104,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		{mirrorRows, b.measureMirrors},
 		{restRows, b.measureREST},
 		{labelRows, b.measureLabels},
+		{contentRows, b.measureContent},
 		{startRows, b.measureStarts},
 	} {
 		if !b.wants(group.ids...) || ctx.Err() != nil {

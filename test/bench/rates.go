@@ -23,6 +23,8 @@ import (
 
 const (
 	restConnections = 16
+	// calmConnections are for the time that half of the requests take.
+	calmConnections = 8
 	rateRounds      = 7
 	// rateTime is how long one sample takes, and warmTime how long what comes before the first one.
 	rateTime = 2 * time.Second
@@ -34,6 +36,8 @@ type question struct {
 	row, path string
 	// slow is the row of the time that one request of a hundred takes longer than, where there is one.
 	slow string
+	// half is the row of the time that half of the requests take at most, where there is one.
+	half string
 	door string
 }
 
@@ -164,27 +168,35 @@ func (r *rest) answer(c *http.Client, request *http.Request, q question) (file s
 
 // compare counts answers in turn, after some that do not count.
 func (r *rest) compare(ctx context.Context, q question, ours, same traffic.Dial) error {
-	var slow []float64
-	rate := func(dial traffic.Dial, lasts time.Duration, slow *[]float64) func(int) (float64, error) {
+	times := func(dial traffic.Dial, connections int, lasts time.Duration, share float64, slow *[]float64) func(int) (float64, error) {
 		return func(int) (float64, error) {
-			result, err := traffic.Run(ctx, dial, restConnections, lasts)
-			if err == nil && slow != nil {
-				*slow = append(*slow, milliseconds(result.Quantile(0.99)))
+			result, err := traffic.Run(ctx, dial, connections, lasts)
+			if err == nil {
+				*slow = append(*slow, milliseconds(result.Quantile(share)))
 			}
 			return result.Rate, err
 		}
 	}
-	if _, _, err := alternate(exactly(1), rate(ours, warmTime, nil), rate(same, warmTime, nil)); err != nil {
+	measure := func(rounds, connections int, lasts time.Duration, share float64) (rates, slow [2][]float64, err error) {
+		rates[0], rates[1], err = alternate(exactly(rounds),
+			times(ours, connections, lasts, share, &slow[0]), times(same, connections, lasts, share, &slow[1]))
+		return rates, slow, err
+	}
+	if _, _, err := measure(1, restConnections, warmTime, 1); err != nil {
 		return err
 	}
-	var slowReference []float64
-	o, s, err := alternate(exactly(rateRounds), rate(ours, rateTime, &slow), rate(same, rateTime, &slowReference))
+	rates, slow, err := measure(rateRounds, restConnections, rateTime, 0.99)
 	if err != nil {
 		return err
 	}
-	r.bench.record(q.row, o, s)
-	r.bench.record(q.slow, slow, slowReference)
-	return nil
+	r.bench.record(q.row, rates[0], rates[1])
+	r.bench.record(q.slow, slow[0], slow[1])
+	if !r.bench.wants(q.half) {
+		return nil
+	}
+	_, half, err := measure(rateRounds, calmConnections, rateTime, 0.5)
+	r.bench.record(q.half, half[0], half[1])
+	return err
 }
 
 // aggregate has kube-apiserver lead to a server, until withdraw is called.

@@ -45,6 +45,21 @@ const (
 	rowLabelCreate = "labels/create"
 	rowLabelApply  = "labels/apply"
 
+	rowContentTree              = "content/tree"
+	rowContentTreeHalf          = "content/tree-p50"
+	rowContentBlob              = "content/blob"
+	rowContentBlobHalf          = "content/blob-p50"
+	rowContentRaw               = "content/raw"
+	rowContentCommits           = "content/commits"
+	rowContentCompare           = "content/compare"
+	rowContentCompareAgain      = "content/compare-again"
+	rowContentMergeBase         = "content/merge-base"
+	rowContentContributors      = "content/contributors"
+	rowContentContributorsAgain = "content/contributors-again"
+	rowContentArchive           = "content/archive"
+	rowContentProcesses         = "content/processes"
+	rowContentMemory            = "content/memory"
+
 	rowFirstStart  = "start/first"
 	rowSecondStart = "start/second"
 )
@@ -57,7 +72,12 @@ var (
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
 	labelRows      = []string{rowLabelList, rowLabelCreate, rowLabelApply}
-	startRows      = []string{rowFirstStart, rowSecondStart}
+	contentRows    = []string{
+		rowContentTree, rowContentTreeHalf, rowContentBlob, rowContentBlobHalf, rowContentRaw, rowContentCommits, rowContentCompare,
+		rowContentCompareAgain, rowContentMergeBase, rowContentContributors, rowContentContributorsAgain, rowContentArchive,
+		rowContentProcesses, rowContentMemory,
+	}
+	startRows = []string{rowFirstStart, rowSecondStart}
 )
 
 // rates are the rows of requests to the REST API, at both doors.
@@ -104,7 +124,7 @@ func rows() []*figures.Row {
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 0.5}},
 		{ID: rowMirrorIdleWrites, Name: "requests that write while nothing happens, 500 mirrors", Unit: figures.Writes, Bound: atMost(0)},
 	}
-	all = append(all, restRowsUnmeasured()...)
+	all = append(append(all, restRowsUnmeasured()...), contentRowsUnmeasured()...)
 	return append(all,
 		&figures.Row{ID: rowLabelList, Name: "list 20 of 200 labels", Unit: figures.PerSecond, Against: "a bare handler",
 			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
@@ -143,6 +163,31 @@ func restRowsUnmeasured() []*figures.Row {
 		&figures.Row{ID: rowRESTMemory, Name: "resident memory with 2,500 projects of 20 rules", Unit: figures.Megabytes, Against: "informers alone", Bound: atMost(600)},
 		&figures.Row{ID: rowRESTMemoryPeak, Name: "the same at its peak", Unit: figures.Megabytes, Against: "informers alone"},
 	)
+}
+
+func contentRowsUnmeasured() []*figures.Row {
+	const bare = "a bare handler"
+	least := func(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ratio, AtLeast: value} }
+	more := func(value float64) *figures.Bound { return &figures.Bound{Of: figures.Difference, AtMost: value} }
+	return []*figures.Row{
+		{ID: rowContentTree, Name: "list 20 files of 5,000 commits", Unit: figures.PerSecond, Against: bare, Bound: least(0.15)},
+		{ID: rowContentTreeHalf, Name: "list 20 files, median at 8 connections", Unit: figures.Milliseconds, Against: bare, Bound: atMost(2)},
+		{ID: rowContentBlob, Name: "GET a small blob", Unit: figures.PerSecond, Against: bare, Bound: least(0.15)},
+		{ID: rowContentBlobHalf, Name: "GET a small blob, median at 8 connections", Unit: figures.Milliseconds, Against: bare, Bound: atMost(2)},
+		{ID: rowContentRaw, Name: "GET a raw blob of 10 MB", Unit: figures.PerSecond, Against: "a file server", Bound: least(0.7)},
+		{
+			ID: rowContentCommits, Name: "list 20 of 5,000 commits", Unit: figures.PerSecond, Against: "git log",
+			Bound: &figures.Bound{Of: figures.Ours, AtLeast: 400},
+		},
+		{ID: rowContentCompare, Name: "compare 200 commits", Unit: figures.Milliseconds, Against: "git diff and git log", Bound: ratio(1.3)},
+		{ID: rowContentCompareAgain, Name: "the same 200 commits again", Unit: figures.Milliseconds, Bound: atMost(5)},
+		{ID: rowContentMergeBase, Name: "merge base", Unit: figures.Milliseconds, Against: "git merge-base", Bound: more(2)},
+		{ID: rowContentContributors, Name: "contributors of 5,000 commits", Unit: figures.Milliseconds, Against: "git shortlog", Bound: ratio(1.2)},
+		{ID: rowContentContributorsAgain, Name: "the same contributors again", Unit: figures.Milliseconds, Bound: atMost(2)},
+		{ID: rowContentArchive, Name: "archive as tar.gz", Unit: figures.Milliseconds, Against: "git archive | gzip", Bound: ratio(1.1)},
+		{ID: rowContentProcesses, Name: "processes left after all of it", Unit: figures.Processes, Bound: atMost(0)},
+		{ID: rowContentMemory, Name: "resident memory after all of it", Unit: figures.Megabytes, Against: "before it", Bound: more(kept)},
+	}
 }
 
 func atMost(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ours, AtMost: value} }

@@ -20,6 +20,7 @@ const (
 	PercentCPU   Unit = "% of a core"
 	Writes       Unit = "writes"
 	PerSecond    Unit = "/s"
+	Processes    Unit = "processes"
 )
 
 // Quantity is what of a row a bound is about.

@@ -26,15 +26,20 @@ func (c *Client) History(ctx context.Context, directory string, o history.Option
 // Commit adds a commit, which changes one file, to a branch of a repository in a directory, and returns its id. A branch
 // that does not exist begins at HEAD.
 func (c *Client) Commit(ctx context.Context, directory, branch string, number int) (string, error) {
+	return c.CommitFile(ctx, directory, branch, "bench.txt", fmt.Sprintf("Change number %d of %s\n", number, branch), number)
+}
+
+// CommitFile is Commit for a file of one's own.
+func (c *Client) CommitFile(ctx context.Context, directory, branch, path, content string, number int) (string, error) {
 	ref := "refs/heads/" + branch
 	parent := ref
 	if _, err := c.Run(ctx, directory, nil, "rev-parse", "--quiet", "--verify", ref); err != nil {
 		parent = "HEAD"
 	}
+	message := fmt.Sprintf("Change number %d\n", number)
 	var stream bytes.Buffer
-	message := fmt.Sprintf("Change number %d of %s\n", number, branch)
-	fmt.Fprintf(&stream, "commit %s\ncommitter Ann Author <ann@example.com> %d +0000\ndata %d\n%sfrom %s^0\nM 100644 inline bench.txt\ndata %d\n%s\n",
-		ref, epoch+60*number, len(message), message, parent, len(message), message)
+	fmt.Fprintf(&stream, "commit %s\ncommitter Ann Author <ann@example.com> %d +0000\ndata %d\n%sfrom %s^0\nM 100644 inline %s\ndata %d\n%s\n",
+		ref, epoch+60*number, len(message), message, parent, path, len(content), content)
 	if _, err := c.Run(ctx, directory, &stream, "fast-import", "--quiet"); err != nil {
 		return "", err
 	}

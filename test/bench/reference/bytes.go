@@ -31,6 +31,16 @@ func StartBytesTLS(ctx context.Context, file string) (*Bytes, error) {
 	return &Bytes{p, address}, err
 }
 
+// StartFile serves a file at every path, as a server of files does.
+func StartFile(ctx context.Context, file string) (*Bytes, error) {
+	p, address, err := start(ctx, "file", file)
+	return &Bytes{p, address}, err
+}
+
+func serveFileSystem(ctx context.Context, file string) error {
+	return serve(ctx, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) }, nil)
+}
+
 func serveBytes(ctx context.Context, file string) error { return serveFile(ctx, file, nil) }
 
 func serveBytesTLS(ctx context.Context, file string) error {
@@ -50,13 +60,14 @@ func serveFile(ctx context.Context, file string, secure *tls.Config) error {
 	if err != nil {
 		return err
 	}
-	server := http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(text)
-		}),
-		ReadHeaderTimeout: 10 * time.Second, TLSConfig: secure,
-	}
+	return serve(ctx, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text)
+	}, secure)
+}
+
+func serve(ctx context.Context, handler http.HandlerFunc, secure *tls.Config) error {
+	server := http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, TLSConfig: secure}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

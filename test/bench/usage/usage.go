@@ -3,10 +3,14 @@ package usage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -43,6 +47,43 @@ func parseMemory(status string) (Memory, error) {
 		*field.value = kibibytes << 10
 	}
 	return m, nil
+}
+
+// Children counts the processes that a process has started, directly or not, and that have not ended.
+func Children(pid int) (int, error) {
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	parents := map[int]int{}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		} else if err != nil {
+			return 0, fmt.Errorf("looking for the children of process %d: %w", pid, err)
+		}
+		var state string
+		var parent int
+		if _, err := fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &state, &parent); err != nil {
+			return 0, fmt.Errorf("looking for the children of process %d: %s: %w", pid, file, err)
+		}
+		child, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return 0, err
+		}
+		parents[child] = parent
+	}
+	number := 0
+	for child := range parents {
+		for p := parents[child]; p != 0; p = parents[p] {
+			if p == pid {
+				number++
+				break
+			}
+		}
+	}
+	return number, nil
 }
 
 // CPUTime reads how long a process has computed, its children not included, to a hundredth of a second.

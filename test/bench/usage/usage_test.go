@@ -2,6 +2,7 @@ package usage
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
@@ -38,4 +39,23 @@ func TestAProcessReadsItsOwnUsage(t *testing.T) {
 	g.Expect(m.Peak).To(BeNumerically(">=", m.Resident))
 	_, err = CPUTime(os.Getpid())
 	g.Expect(err).NotTo(HaveOccurred())
+}
+
+func TestChildrenAreCountedUntilTheyEnd(t *testing.T) {
+	g := NewWithT(t)
+	children := func() int {
+		number, err := Children(os.Getpid())
+		g.Expect(err).NotTo(HaveOccurred())
+		return number
+	}
+	before := children()
+	// The shell has a child of its own.
+	shell := exec.CommandContext(t.Context(), "sh", "-c", "sleep 60 & read line; kill $!; wait")
+	stdin, err := shell.StdinPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(shell.Start()).To(Succeed())
+	g.Eventually(children).WithTimeout(10 * time.Second).Should(Equal(before + 2))
+	g.Expect(stdin.Close()).To(Succeed())
+	_ = shell.Wait() // how it ends is of no interest
+	g.Expect(children()).To(Equal(before))
 }
