@@ -44,6 +44,25 @@ func newHistory() *gittest.Client {
 	return c
 }
 
+// pushWide pushes the branch "wide", and returns the type of each path in it.
+func pushWide(p *gitlab.Project, c *gittest.Client) map[string]string {
+	GinkgoHelper()
+	const directories, filesEach = 400, 49
+	entries := map[string]string{}
+	stream := bytes.NewBufferString("commit refs/heads/wide\ncommitter Ann Author <ann@example.com> 1700000000 +0000\ndata 0\n")
+	for n := range directories {
+		entries[fmt.Sprintf("d%03d", n)] = "tree"
+		for m := range filesEach {
+			path := fmt.Sprintf("d%03d/file-%02d", n, m)
+			entries[path] = "blob"
+			fmt.Fprintf(stream, "M 100644 inline %s\ndata 1\n%d\n", path, m%7)
+		}
+	}
+	c.Import(GinkgoTB(), stream)
+	push(p, c)
+	return entries
+}
+
 // files are those in an archive, by the end of its name.
 func files(format string, text []byte) (names []string) {
 	GinkgoHelper()
@@ -109,13 +128,26 @@ var _ = throughEachDoor("Repositories", func(d *door) {
 	})
 
 	It("list all files, page by page, each once", func() {
-		options := &gitlab.ListTreeOptions{ListOptions: gitlab.ListOptions{Pagination: "keyset", PerPage: 2}, Recursive: gitlab.Ptr(true), Ref: gitlab.Ptr("left")}
-		all, err := gitlab.ScanAndCollect(func(p gitlab.PaginationOptionFunc) ([]*gitlab.TreeNode, *gitlab.Response, error) {
-			return d.as(developer).Repositories.ListTree(team.project.PathWithNamespace, options, p)
-		})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(all).To(HaveExactElements(HaveField("Path", "docs"), HaveField("Path", "docs/api"), HaveField("Path", "README.md"),
+		all := func(perPage int64, branch string) []*gitlab.TreeNode {
+			options := &gitlab.ListTreeOptions{
+				ListOptions: gitlab.ListOptions{Pagination: "keyset", PerPage: perPage}, Recursive: gitlab.Ptr(true), Ref: &branch,
+			}
+			found, err := gitlab.ScanAndCollect(func(p gitlab.PaginationOptionFunc) ([]*gitlab.TreeNode, *gitlab.Response, error) {
+				return d.as(developer).Repositories.ListTree(team.project.PathWithNamespace, options, p)
+			})
+			Expect(err).NotTo(HaveOccurred())
+			return found
+		}
+		Expect(all(2, "left")).To(HaveExactElements(HaveField("Path", "docs"), HaveField("Path", "docs/api"), HaveField("Path", "README.md"),
 			HaveField("Path", "docs/a b.md"), HaveField("Path", "docs/api/ünï.md"), HaveField("Path", "file")))
+
+		entries := pushWide(team.project, history)
+		Expect(entries).To(HaveLen(20_000))
+		for _, e := range all(100, "wide") {
+			Expect(entries).To(HaveKeyWithValue(e.Path, e.Type), "once")
+			delete(entries, e.Path)
+		}
+		Expect(entries).To(BeEmpty())
 	})
 
 	It("have the content of files", func() {
