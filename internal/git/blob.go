@@ -2,6 +2,8 @@ package git
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -61,4 +63,14 @@ func (b Blob) Write(ctx context.Context, w io.Writer) error {
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// SHA256 returns the digest of the content alone, in hexadecimal digits, as sha256sum does.
+func (b Blob) SHA256(ctx context.Context) (string, error) {
+	size := func(sum string) int { return len(sum) }
+	return recall(ctx, b.repository, "hashing a blob", b.ID, size, func(ctx context.Context) (string, error) {
+		sum := sha256.New()
+		err := b.Write(ctx, sum)
+		return hex.EncodeToString(sum.Sum(nil)), err
+	})
 }

@@ -20,14 +20,23 @@ const (
 )
 
 // walk runs a command that walks through history, when its turn has come.
-func (r *Repository) walk(ctx context.Context, c command) ([]byte, error) {
+func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error) {
+	err = r.engine.walking(ctx, func(ctx context.Context) error {
+		out, err = r.output(ctx, maxWalk, c)
+		return err
+	})
+	return out, err
+}
+
+// walking lets do walk through history, when its turn has come.
+func (e *Engine) walking(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s", walkTimeout))
 	defer cancel()
-	if err := r.engine.walks.Acquire(ctx, 1); err != nil {
-		return nil, context.Cause(ctx)
+	if err := e.walks.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
 	}
-	defer r.engine.walks.Release(1)
-	return r.output(ctx, maxWalk, c)
+	defer e.walks.Release(1)
+	return do(ctx)
 }
 
 // CommonAncestor returns the best common ancestor of a commit and the others together, as `git merge-base` finds it, or "" if
@@ -119,19 +128,20 @@ func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Co
 	if err := checkIDs(from, to); err != nil {
 		return nil, err
 	}
-	size := func(all []*Commit) (bytes int) {
-		for _, c := range all {
-			bytes += len(c.Message) + 600
-		}
-		return bytes
-	}
-	return recall(ctx, r, "listing commits", from+" "+to, size, func(ctx context.Context) ([]*Commit, error) {
+	return recall(ctx, r, "listing commits", from+" "+to, sizeOfCommits, func(ctx context.Context) ([]*Commit, error) {
 		out, err := r.walk(ctx, r.command("rev-list", "--reverse", fmt.Sprintf("--max-count=%d", maxCommits), to, "^"+from, "--"))
 		if err != nil {
 			return nil, err
 		}
 		return r.readCommits(ctx, strings.Fields(string(out)))
 	})
+}
+
+func sizeOfCommits(all []*Commit) (bytes int) {
+	for _, c := range all {
+		bytes += len(c.Message) + 600
+	}
+	return bytes
 }
 
 // readCommits reads commits, many in one go.

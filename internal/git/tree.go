@@ -83,6 +83,24 @@ func (r *Repository) Tree(ctx context.Context, commit, directory string, recursi
 	})
 }
 
+// Entry returns what is at a path of a commit. It is ErrObjectNotFound where there is nothing, and for the root.
+func (r *Repository) Entry(ctx context.Context, commit, p string) (TreeEntry, error) {
+	none := fmt.Errorf("path %.100q: %w", p, ErrObjectNotFound)
+	clean, ok := CleanPath(p)
+	if !ok || clean == "" {
+		return TreeEntry{}, none
+	}
+	directory, _ := path.Split(clean)
+	entries, err := r.Tree(ctx, commit, directory, false)
+	if err != nil {
+		return TreeEntry{}, err
+	}
+	if i := slices.IndexFunc(entries, func(e TreeEntry) bool { return e.Path == clean }); i >= 0 {
+		return entries[i], nil
+	}
+	return TreeEntry{}, none
+}
+
 // byKind takes entries apart that are in the order of Git.
 func byKind(entries []TreeEntry) []TreeEntry {
 	if len(entries) == 0 {
