@@ -83,6 +83,8 @@ var named = map[string]string{
 	"blobs/{sha}":                   blobID,
 	"branches/{branch}":             "topic",
 	"tags/{tag_name}":               "v1.0.0",
+	"commits/{sha}":                 "main",
+	"files/{file_path}":             "README.md",
 }
 
 // bodies are what the requests say that have to say something.
@@ -120,6 +122,8 @@ var bodies = map[string]string{
 	"GET /projects/{id}/repository/merge_base":       `{"refs":["main","HEAD"]}`,
 	"POST /projects/{id}/repository/branches":        `{"branch":"new","ref":"main"}`,
 	"POST /projects/{id}/repository/tags":            `{"tag_name":"v1.1.0","ref":"main"}`,
+
+	"GET /projects/{id}/repository/files/{file_path}": `{"ref":"main"}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.

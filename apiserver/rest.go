@@ -17,7 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
+	"github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
 	"github.com/forgeplane/forgeplane/apiserver/v4/jobtokenscopes"
@@ -109,6 +111,8 @@ func newREST(o restOptions) *endpoint.Handler {
 		repositories.New(o.repos, webURL).Table().Named("Repository"),
 		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),
 		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
+		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),
+		files.New(o.repos, refs, o.clock).Table().Named("Files"),
 	)
 }
 

@@ -30,6 +30,15 @@ const short = 8
 
 // Show is how a commit is shown; projectURL is the address of its project, without a slash at its end.
 func Show(c *git.Commit, projectURL string) Commit {
+	shown := Brief(c, projectURL)
+	for _, t := range c.Trailers() {
+		shown.Trailers[t.Key] = t.Value
+	}
+	return shown
+}
+
+// Brief is Show without the trailers.
+func Brief(c *git.Commit, projectURL string) Commit {
 	shown := Commit{
 		ID: c.ID, ShortID: c.ID[:short], CreatedAt: Time(c.Committer.When), ParentIDs: c.Parents, Title: c.Title(), Message: c.Message,
 		AuthorName: c.Author.Name, AuthorEmail: c.Author.Email, AuthoredDate: Time(c.Author.When),
@@ -38,9 +47,6 @@ func Show(c *git.Commit, projectURL string) Commit {
 	}
 	if shown.ParentIDs == nil {
 		shown.ParentIDs = []string{}
-	}
-	for _, t := range c.Trailers() {
-		shown.Trailers[t.Key] = t.Value
 	}
 	return shown
 }

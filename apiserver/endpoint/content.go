@@ -27,6 +27,12 @@ type Streamed interface {
 	Stream() (Content, bool)
 }
 
+// Headed is a response in JSON that has headers of its own.
+type Headed interface {
+	// Header returns them.
+	Header() http.Header
+}
+
 var contentType = reflect.TypeFor[Content]()
 
 // stream sends a Content.

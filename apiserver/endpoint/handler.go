@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	urlpath "path"
@@ -223,6 +224,9 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 	if _, none := response.(None); none || e.status == http.StatusNoContent {
 		h.send(w, e.status, nil)
 		return nil
+	}
+	if headed, is := response.(Headed); is {
+		maps.Copy(w.Header(), headed.Header())
 	}
 	if c, is := response.(Content); is {
 		return h.stream(w, r, e.status, c)

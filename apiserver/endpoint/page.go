@@ -44,6 +44,8 @@ func (p Paging) paging() Paging { return p }
 type List[T any] struct {
 	rows  []T
 	total int
+	// uncounted says that nobody knows the total, but only whether more rows follow.
+	uncounted, more bool
 	// after is the key of the next page, where pages follow by key; empty on the last one.
 	after string
 	// cursor is the parameter that takes such a key; empty where pages follow by number.
@@ -57,9 +59,17 @@ func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
 
 // Rows returns the rows of the page that Page cuts, for what is to be known of all of them before they are shown.
 func Rows[S any](p Paging, all []S) []S {
-	size := p.size()
-	from := min((p.number()-1)*size, len(all))
+	skip, size := p.Window()
+	from := min(skip, len(all))
 	return all[from:min(from+size, len(all))]
+}
+
+// Window is the part of a list that the page has: how many rows come before it, and how many it has at most.
+func (p Paging) Window() (skip, size int) { return (p.number() - 1) * p.size(), p.size() }
+
+// Part is a page of rows that nobody has counted. more tells whether others come after them.
+func Part[S, T any](rows []S, more bool, show func(S) T) List[T] {
+	return List[T]{rows: shown(rows, show), uncounted: true, more: more}
 }
 
 // Whole is all rows on one page, of which headers say nothing.
@@ -91,7 +101,9 @@ func (l List[T]) From(parameter string) List[T] {
 // Each turns the rows of a page into what the client sees, all of them together: for rows of which more has to be looked up.
 func Each[S, T any](page List[S], show func(rows []S) ([]T, error)) (List[T], error) {
 	rows, err := show(page.rows)
-	return List[T]{rows: rows, total: page.total, after: page.after, cursor: page.cursor}, err
+	return List[T]{
+		rows: rows, total: page.total, uncounted: page.uncounted, more: page.more, after: page.after, cursor: page.cursor,
+	}, err
 }
 
 func shown[S, T any](rows []S, show func(S) T) []T {
@@ -127,7 +139,7 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 		}
 		return
 	}
-	page, pages := p.number(), max((l.total+size-1)/size, 1)
+	page, pages := p.number(), l.pages(p)
 	at := func(n int) func() { return func() { query.Set("page", strconv.Itoa(n)) } }
 	var links []string
 	next, prev := "", ""
@@ -140,7 +152,7 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 		links = append(links, link(at(page+1), "next"))
 	}
 	links = append(links, link(at(1), "first"))
-	if l.total <= maxCounted {
+	if l.total <= maxCounted && !l.uncounted {
 		links = append(links, link(at(pages), "last"))
 		h.Set("X-Total", strconv.Itoa(l.total))
 		h.Set("X-Total-Pages", strconv.Itoa(pages))
@@ -151,4 +163,18 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 	// An empty value tells the end; the header is there all the same.
 	h["X-Next-Page"] = []string{next}
 	h["X-Prev-Page"] = []string{prev}
+}
+
+// pages is how many there are, as far as is known.
+func (l List[T]) pages(p Paging) int {
+	switch {
+	case !l.uncounted:
+		return max((l.total+p.size()-1)/p.size(), 1)
+	case l.more:
+		return p.number() + 1
+	case len(l.rows) > 0:
+		return p.number()
+	default:
+		return 1
+	}
 }

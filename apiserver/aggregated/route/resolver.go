@@ -3,6 +3,7 @@ package route
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -59,6 +60,9 @@ func NewResolver(known Known, all []Pattern) *Resolver {
 // is left, one that stands before a word takes what is before it. Digits are an id. An id that is encoded twice, and so
 // arrives with %2F in it, is taken as it is, and with it every other parameter is taken to be encoded twice.
 func (r *Resolver) Resolve(ctx context.Context, method, escaped string) string {
+	if method == http.MethodHead {
+		method = http.MethodGet // what answers GET answers HEAD
+	}
 	values := split(escaped)
 	if len(values) > 1 && values[0] == "api" && values[1] == "v4" {
 		values = values[2:]

@@ -1,0 +1,190 @@
+// Package commits is the family of the commits in the repository of a project.
+package commits
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/diff"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// diffPatience is how long the text of a diff may take, which through kube-apiserver has a minute in all.
+const diffPatience = 20 * time.Second
+
+// Family serves the commits of projects.
+type Family struct {
+	repositories *repository.Repositories
+	writer       *ref.Writer
+	clock        clock.PassiveClock
+	webURL       string
+}
+
+// New returns the family; webURL is the address of the installation, without a slash at its end.
+func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL string) *Family {
+	return &Family{repositories: r, writer: w, clock: c, webURL: webURL}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/commits", f.list).Needs(auth.ReadCode).
+			Public().Doc("List the commits of a branch, the newest first."),
+		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
+			Public().Doc("Get a commit."),
+		endpoint.Get("/projects/{id}/repository/commits/{sha}/diff", f.diff).Needs(auth.ReadCode).
+			Public().Also(http.StatusServiceUnavailable).Doc("List what a commit has changed since its first parent."),
+		endpoint.Get("/projects/{id}/repository/commits/{sha}/refs", f.refs).Needs(auth.ReadCode).
+			Public().Doc("List the branches and tags that a commit is part of."),
+	}
+}
+
+type listRequest struct {
+	endpoint.Paging
+	ID          string                       `param:"id" doc:"Id or full path of the project."`
+	RefName     string                       `param:"ref_name" doc:"A branch, tag or commit, or two of them with .. or ... between; the default branch if it is not given."`
+	Since       endpoint.Optional[time.Time] `param:"since" doc:"When the oldest was committed."`
+	Until       endpoint.Optional[time.Time] `param:"until" doc:"When the newest was committed."`
+	Path        string                       `param:"path" doc:"Only those that have changed this file or directory; renames are followed."`
+	Author      string                       `param:"author" doc:"Part of the name or address of the author."`
+	All         bool                         `param:"all" default:"false" doc:"Whether to list the commits of all branches and tags."`
+	WithStats   bool                         `param:"with_stats" default:"false" doc:"Whether to count the changed lines."`
+	FirstParent bool                         `param:"first_parent" default:"false" doc:"Whether to follow only the first parent of merges."`
+	Order       string                       `param:"order" values:"default,topo" default:"default" doc:"default for the order of time, topo for one line of history after the other."`
+	Trailers    bool                         `param:"trailers" default:"false" doc:"Whether to show the trailers."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Listed], err error) {
+	repo, err := f.repository(ctx)
+	var l git.Log
+	if err == nil {
+		l, err = f.log(ctx, repo, r)
+	}
+	var commits []*git.Commit
+	more := false
+	switch {
+	case err == nil:
+		l.Skip, l.Limit = r.Window()
+		commits, more, err = repo.Log(ctx, l)
+	case ref.Missing(err) && r.RefName != "" && !r.All:
+		err = endpoint.NotFound("Commit")
+	case ref.Missing(err): // nothing was pushed yet
+		err = nil
+	}
+	if err != nil {
+		return none, err
+	}
+	rows, err := f.show(ctx, repo, commits, r.WithStats, r.Trailers)
+	if err != nil {
+		return none, err
+	}
+	return endpoint.Part(rows, more, func(c Listed) Listed { return c }), nil
+}
+
+// log is what a request asks for.
+func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) (l git.Log, err error) {
+	if r.All {
+		for tip, err := range repo.Refs(ctx, ref.Branches, ref.Tags) {
+			if err != nil {
+				return l, err
+			}
+			l.Tips = append(l.Tips, tip.Object)
+		}
+	} else if l, err = repo.Range(ctx, cmp.Or(r.RefName, "HEAD")); err != nil {
+		return l, err
+	}
+	l.Path, l.Author, l.Since, l.Until = r.Path, r.Author, r.Since.Value, r.Until.Value
+	l.FirstParent, l.Topo = r.FirstParent, r.Order == "topo"
+	return l, nil
+}
+
+func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
+	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+}
+
+// find returns the commit that a revision names, and the repository that it is in.
+func (f *Family) find(ctx context.Context, revision string) (*git.Repository, *git.Commit, error) {
+	repo, err := f.repository(ctx)
+	var id string
+	if err == nil {
+		id, err = repo.Commit(ctx, revision)
+	}
+	var c *git.Commit
+	if err == nil {
+		c, err = repo.ReadCommit(ctx, id)
+	}
+	if ref.Missing(err) {
+		err = endpoint.NotFound("Commit")
+	}
+	return repo, c, err
+}
+
+type getRequest struct {
+	ID    string `param:"id" doc:"Id or full path of the project."`
+	SHA   string `param:"sha" doc:"A branch, tag or commit."`
+	Stats bool   `param:"stats" default:"true" doc:"Whether to count the changed lines."`
+}
+
+func (f *Family) get(ctx context.Context, r *getRequest) (none Detail, err error) {
+	repo, c, err := f.find(ctx, r.SHA)
+	if err != nil {
+		return none, err
+	}
+	return f.detail(ctx, repo, c, r.Stats)
+}
+
+type diffRequest struct {
+	endpoint.Paging
+	ID      string `param:"id" doc:"Id or full path of the project."`
+	SHA     string `param:"sha" doc:"A branch, tag or commit."`
+	Unidiff bool   `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
+}
+
+func (f *Family) diff(ctx context.Context, r *diffRequest) (none endpoint.List[diff.Diff], err error) {
+	repo, c, err := f.find(ctx, r.SHA)
+	if err != nil {
+		return none, err
+	}
+	parent := ""
+	if len(c.Parents) > 0 {
+		parent = c.Parents[0]
+	}
+	changes, err := repo.Diff(ctx, parent, c.ID, diffPatience)
+	if err != nil {
+		return none, err
+	}
+	if changes.TimedOut {
+		return none, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
+	}
+	return endpoint.Page(r.Paging, changes.Changes, func(c git.Change) diff.Diff { return diff.Show(c, r.Unidiff) }), nil
+}
+
+type refsRequest struct {
+	endpoint.Paging
+	ID   string `param:"id" doc:"Id or full path of the project."`
+	SHA  string `param:"sha" doc:"A branch, tag or commit."`
+	Type string `param:"type" values:"branch,tag,all" default:"all" doc:"Whether to list branches, tags or both."`
+}
+
+// prefixes are those of the refs that a type stands for.
+var prefixes = map[string][]string{"branch": {ref.Branches}, "tag": {ref.Tags}, "all": {ref.Branches, ref.Tags}}
+
+func (f *Family) refs(ctx context.Context, r *refsRequest) (none endpoint.List[Ref], err error) {
+	repo, c, err := f.find(ctx, r.SHA)
+	if err != nil {
+		return none, err
+	}
+	all, err := repo.RefsWith(ctx, c.ID, prefixes[r.Type]...)
+	if err != nil {
+		return none, err
+	}
+	return endpoint.Page(r.Paging, all, showRef), nil
+}

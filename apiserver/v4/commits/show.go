@@ -1,0 +1,86 @@
+package commits
+
+import (
+	"context"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/commit"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Listed is a commit in a list.
+type Listed struct {
+	commit.Commit
+
+	Stats *Stats `json:"stats,omitempty" doc:"Only where they are asked for."`
+}
+
+// Detail is a commit by itself.
+type Detail struct {
+	Listed
+
+	Status       *string   `json:"status" doc:"That of the last pipeline: always null."`
+	LastPipeline *Pipeline `json:"last_pipeline" doc:"Always null."`
+	ProjectID    int64     `json:"project_id"`
+}
+
+// Pipeline is the pipeline that has run for a commit.
+type Pipeline struct {
+	ID     int64  `json:"id"`
+	Status string `json:"status"`
+}
+
+// Stats are how many lines a commit has changed since its first parent.
+type Stats struct {
+	Additions int `json:"additions"`
+	Deletions int `json:"deletions"`
+	Total     int `json:"total"`
+}
+
+// show is how commits are shown in a list.
+func (f *Family) show(ctx context.Context, repo *git.Repository, commits []*git.Commit, stats, trailers bool) ([]Listed, error) {
+	projectURL, brief := f.webURL+"/"+auth.From(ctx).Scope.Path(), commit.Brief
+	if trailers {
+		brief = commit.Show
+	}
+	shown, ids := make([]Listed, len(commits)), make([]string, len(commits))
+	for i, c := range commits {
+		shown[i], ids[i] = Listed{Commit: brief(c, projectURL)}, c.ID
+	}
+	if !stats {
+		return shown, nil
+	}
+	counted, err := repo.CountLines(ctx, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		lines := counted[id]
+		shown[i].Stats = &Stats{Additions: lines.Added, Deletions: lines.Removed, Total: lines.Added + lines.Removed}
+	}
+	return shown, nil
+}
+
+// detail is how a commit is shown by itself.
+func (f *Family) detail(ctx context.Context, repo *git.Repository, c *git.Commit, stats bool) (Detail, error) {
+	all, err := f.show(ctx, repo, []*git.Commit{c}, stats, true)
+	if err != nil {
+		return Detail{}, err
+	}
+	return Detail{Listed: all[0], ProjectID: auth.From(ctx).Scope.Project.Spec.ID}, nil
+}
+
+// Ref is a branch or tag that a commit is part of.
+type Ref struct {
+	Type string `json:"type" doc:"branch or tag."`
+	Name string `json:"name"`
+}
+
+func showRef(r git.Ref) Ref {
+	if strings.HasPrefix(r.Name, ref.Tags) {
+		return Ref{Type: "tag", Name: ref.Name(r)}
+	}
+	return Ref{Type: "branch", Name: ref.Name(r)}
+}

@@ -1,0 +1,122 @@
+// Package files is the family of the files in the repository of a project, by their paths.
+package files
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+const (
+	// largeFile is how many bytes a file has that is encoded piece by piece.
+	largeFile = 1 << 20
+	// limitedFile is how many bytes one has that is to be had limitedFiles times a minute, as a blob is.
+	limitedFile  = 10 << 20
+	limitedFiles = 5
+)
+
+// Family serves the files of projects.
+type Family struct {
+	repositories *repository.Repositories
+	writer       *ref.Writer
+	clock        clock.PassiveClock
+}
+
+// New returns the family.
+func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock) *Family {
+	return &Family{repositories: r, writer: w, clock: c}
+}
+
+// Table lists the endpoints.
+func (f *Family) Table() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/files/{file_path}", f.get).Needs(auth.ReadCode).
+			Public().Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
+		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
+			Public().Doc("Get the content of a file as it is."),
+	}
+}
+
+// find returns the file at a path of a revision, and its content.
+func (f *Family) find(ctx context.Context, path, revision string) (file File, content git.Blob, err error) {
+	if slices.Contains(strings.Split(path, "/"), "..") {
+		return file, content, endpoint.Parameters("file_path should be a valid file path")
+	}
+	repo, err := f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+	var commit string
+	if err == nil {
+		commit, err = repo.Commit(ctx, revision)
+	}
+	if ref.Missing(err) {
+		return file, content, endpoint.NotFound("Commit")
+	} else if err != nil {
+		return file, content, err
+	}
+	entry, err := repo.Entry(ctx, commit, path)
+	if err == nil && entry.Path == path && entry.Type == "blob" {
+		content, err = repo.Blob(ctx, entry.ID)
+	}
+	if ref.Missing(err) || err == nil && content.ID == "" {
+		return file, content, endpoint.NotFound("File")
+	} else if err != nil {
+		return file, content, err
+	}
+	file = newFile(entry, content, revision, commit)
+	if file.ContentSHA256, err = content.SHA256(ctx); err == nil {
+		file.LastCommitID, err = repo.LastCommit(ctx, commit, path)
+	}
+	return file, content, err
+}
+
+type getRequest struct {
+	ID       string `param:"id" doc:"Id or full path of the project."`
+	FilePath string `param:"file_path" doc:"Path of the file from the root of the repository."`
+	Ref      string `param:"ref" required:"" blank:"refuse" doc:"A branch, tag or commit; HEAD for the default branch."`
+}
+
+func (f *Family) get(ctx context.Context, r *getRequest) (File, error) {
+	file, content, err := f.find(ctx, r.FilePath, r.Ref)
+	if err != nil {
+		return File{}, err
+	}
+	if content.Size > largeFile {
+		file.large = func(w io.Writer) error { return encode(ctx, file, content, w) }
+		return file, nil
+	}
+	var whole bytes.Buffer
+	if err := content.Write(ctx, &whole); err != nil {
+		return File{}, err
+	}
+	file.Content = base64.StdEncoding.EncodeToString(whole.Bytes())
+	return file, nil
+}
+
+type rawRequest struct {
+	ID       string `param:"id" doc:"Id or full path of the project."`
+	FilePath string `param:"file_path" doc:"Path of the file from the root of the repository."`
+	Ref      string `param:"ref" default:"HEAD" doc:"A branch, tag or commit; the default branch if it is not given."`
+	LFS      bool   `param:"lfs" default:"false" doc:"Has no effect: what stands in the repository is sent."`
+}
+
+func (f *Family) raw(ctx context.Context, r *rawRequest) (endpoint.Content, error) {
+	file, content, err := f.find(ctx, r.FilePath, cmp.Or(r.Ref, "HEAD"))
+	if err != nil {
+		return endpoint.Content{}, err
+	}
+	return endpoint.Content{
+		Type: "text/plain", Header: file.rawHeader(), Size: content.Size,
+		Write: func(w io.Writer) error { return content.Write(ctx, w) },
+	}, nil
+}

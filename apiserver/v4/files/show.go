@@ -1,0 +1,131 @@
+package files
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// File is a file at a revision.
+type File struct {
+	FileName        string `json:"file_name"`
+	FilePath        string `json:"file_path" doc:"From the root of the repository."`
+	Size            int64  `json:"size" doc:"In bytes."`
+	Encoding        string `json:"encoding" doc:"base64."`
+	ContentSHA256   string `json:"content_sha256"`
+	Ref             string `json:"ref" doc:"The revision that was asked for."`
+	BlobID          string `json:"blob_id"`
+	CommitID        string `json:"commit_id" doc:"The commit that the revision names."`
+	LastCommitID    string `json:"last_commit_id" doc:"The newest commit until then that has changed the file."`
+	ExecuteFilemode bool   `json:"execute_filemode"`
+	Content         string `json:"content" doc:"On one line."`
+
+	large func(io.Writer) error
+}
+
+var (
+	_ endpoint.Streamed = File{}
+	_ endpoint.Headed   = File{}
+)
+
+func newFile(e git.TreeEntry, b git.Blob, revision, commit string) File {
+	return File{
+		FileName: e.Name(), FilePath: e.Path, Size: b.Size, Encoding: "base64", Ref: revision, BlobID: b.ID, CommitID: commit,
+		ExecuteFilemode: e.Mode == "100755",
+	}
+}
+
+// Stream implements endpoint.Streamed.
+func (f File) Stream() (endpoint.Content, bool) {
+	return endpoint.Content{Type: "application/json", Size: -1, Write: f.large}, f.large != nil
+}
+
+// Header implements endpoint.Headed: all but the content.
+func (f File) Header() http.Header {
+	return http.Header{
+		"X-Gitlab-Blob-Id":          {f.BlobID},
+		"X-Gitlab-Commit-Id":        {f.CommitID},
+		"X-Gitlab-Content-Sha256":   {f.ContentSHA256},
+		"X-Gitlab-Encoding":         {f.Encoding},
+		"X-Gitlab-Execute-Filemode": {strconv.FormatBool(f.ExecuteFilemode)},
+		"X-Gitlab-File-Name":        {printable(f.FileName)},
+		"X-Gitlab-File-Path":        {printable(f.FilePath)},
+		"X-Gitlab-Last-Commit-Id":   {f.LastCommitID},
+		"X-Gitlab-Ref":              {printable(f.Ref)},
+		"X-Gitlab-Size":             {strconv.FormatInt(f.Size, 10)},
+	}
+}
+
+// printable is a text that may stand in a header, in which there are no control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+// rawHeader goes with the content as it is: nobody keeps it, and no browser takes it for a page.
+func (f File) rawHeader() http.Header {
+	h := f.Header()
+	h["Content-Disposition"] = []string{inline(f.FileName)}
+	h["Cache-Control"] = []string{"max-age=0, private, must-revalidate, no-store, no-cache"}
+	h["Pragma"] = []string{"no-cache"}
+	h["Expires"] = []string{"Fri, 01 Jan 1990 00:00:00 GMT"}
+	return h
+}
+
+// inline has a browser show a file, and keep it under its name if it is kept.
+func inline(name string) string {
+	quoted := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return '?'
+		}
+		return r
+	}, name)
+	if quoted == name {
+		return `inline; filename="` + name + `"`
+	}
+	return mime.FormatMediaType("inline", map[string]string{"filename": name})
+}
+
+// encode writes the JSON of a file with a content that is not put together in memory.
+func encode(ctx context.Context, f File, content git.Blob, w io.Writer) error {
+	if content.Size > limitedFile {
+		if err := auth.Count(ctx, limitedFiles, "file"); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	before, after := text[:len(text)-len(`"}`)], text[len(text)-len(`"}`):]
+	// Nothing is sent before there is something to send, so that a failure to begin is an answer.
+	out := bufio.NewWriterSize(w, 64<<10)
+	if _, err := out.Write(before); err != nil {
+		return err
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, out)
+	if err := content.Write(ctx, encoder); err != nil {
+		return err
+	}
+	if err := encoder.Close(); err != nil {
+		return err
+	}
+	if _, err := out.Write(after); err != nil {
+		return err
+	}
+	return out.Flush()
+}
