@@ -3,7 +3,9 @@ package git_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +30,7 @@ func TestABlobIsReadAsItWasCommitted(t *testing.T) {
 					b, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:"+path))
 					g.Expect(err).NotTo(HaveOccurred())
 					g.Expect(b.Size).To(Equal(int64(len(content))))
+					g.Expect(b.SHA256(t.Context())).To(Equal(fmt.Sprintf("%x", sha256.Sum256([]byte(content)))))
 					var out bytes.Buffer
 					g.Expect(b.Write(t.Context(), &out)).To(Succeed())
 					g.Expect(bytes.Equal(out.Bytes(), []byte(content))).To(BeTrue(), "%s", path) // they are too long to be printed

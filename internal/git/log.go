@@ -56,7 +56,7 @@ func (r *Repository) Range(ctx context.Context, text string) (l Log, err error) 
 	}
 	switch {
 	case l.Apart:
-		l.Tips = ids
+		l.Tips = []string{ids[1], ids[0]}
 	case isRange:
 		l.Tips, l.Without = ids[:1], ids[1:]
 	default:
@@ -95,29 +95,15 @@ func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bo
 
 // key tells one log from another. There may be many tips.
 func (l Log) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []any{
-		l.Tips, l.Without, l.Apart, l.Path, l.Author, l.since(), l.until(), l.FirstParent, l.Topo, l.Skip, l.Limit,
-	}))
+	args, skip := l.args()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", args, l.tips(), skip, l.Limit))
 	return hex.EncodeToString(sum[:])
 }
 
-// since and until are in seconds, as commits are dated; empty for no bound.
-func (l Log) since() string { return seconds(l.Since.Add(time.Second-1), l.Since.IsZero()) }
-
-func (l Log) until() string { return seconds(l.Until, l.Until.IsZero()) }
-
-func seconds(t time.Time, none bool) string {
-	if none {
-		return ""
-	}
-	return strconv.FormatInt(max(t.Unix(), 0), 10)
-}
-
-// command is a run of git log that says ids. It passes over what is to be skipped unless skip reports how much is left to
-// the reader: where git follows renames, it counts what it does not show.
-func (l Log) command(r *Repository) (c command, skip int) {
-	path, _ := CleanPath(l.Path)
-	args := []string{"log", "--stdin", "--format=%H", "--no-show-signature", "--no-notes"}
+// args are those of a git log that says ids. How many of them are to be skipped is left to the reader where git follows
+// renames: it would count what it does not show.
+func (l Log) args() (args []string, skip int) {
+	args = []string{"log", "--stdin", "--format=%H", "--no-show-signature", "--no-notes"}
 	option := func(set bool, text string) {
 		if set {
 			args = append(args, text)
@@ -125,35 +111,37 @@ func (l Log) command(r *Repository) (c command, skip int) {
 	}
 	option(l.Topo, "--topo-order")
 	option(l.FirstParent, "--first-parent")
-	option(l.Since != time.Time{}, "--max-age="+l.since())
-	option(l.Until != time.Time{}, "--min-age="+l.until())
+	option(!l.Since.IsZero(), "--since="+date(l.Since.Add(time.Second-1)))
+	option(!l.Until.IsZero(), "--until="+date(l.Until))
 	option(l.Author != "", "--fixed-strings")
 	option(l.Author != "", "--author="+l.Author)
-	if path == "" {
-		args = append(args, fmt.Sprintf("--skip=%d", l.Skip), fmt.Sprintf("--max-count=%d", l.Limit+1), "--")
-	} else {
-		args, skip = append(args, "--follow", "-l"+renameLimit, "--", path), l.Skip
+	if path, _ := CleanPath(l.Path); path != "" {
+		return append(args, "--follow", "-l"+renameLimit, "--", path), l.Skip
 	}
-	c = r.command(args...)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	var from strings.Builder
-	tips := l.Tips
+	return append(args, fmt.Sprintf("--skip=%d", l.Skip), fmt.Sprintf("--max-count=%d", l.Limit+1), "--"), 0
+}
+
+// date is a time in whole seconds, as commits are dated, in the form that git takes past the year 2038, too.
+func date(t time.Time) string { return fmt.Sprintf("@%d +0000", max(t.Unix(), 0)) }
+
+// tips are the lines that say where to begin and what to leave out.
+func (l Log) tips() string {
+	lines := slices.Clone(l.Tips)
 	if l.Apart {
-		tips = []string{strings.Join(tips, "...")}
-	}
-	for _, id := range tips {
-		from.WriteString(id + "\n")
+		lines = []string{strings.Join(l.Tips, "...")}
 	}
 	for _, id := range l.Without {
-		from.WriteString("^" + id + "\n")
+		lines = append(lines, "^"+id)
 	}
-	c.stdin = strings.NewReader(from.String())
-	return c, skip
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // logged returns the ids of the commits on a page, and of the one after that.
 func (r *Repository) logged(ctx context.Context, l Log) (ids []string, err error) {
-	c, skip := l.command(r)
+	args, skip := l.args()
+	c := r.command(args...)
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
+	c.stdin = strings.NewReader(l.tips())
 	err = r.engine.walking(ctx, func(ctx context.Context) error {
 		return r.pipe(ctx, c, func(out io.Reader) error {
 			for lines := bufio.NewScanner(out); len(ids) <= l.Limit; {
