@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -251,6 +252,59 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 				t.Error("X-Next-Page is not there")
 			}
 		})
+	}
+}
+
+func TestListsThatAreNotCountedSayWhetherMoreFollows(t *testing.T) {
+	const all = 45
+	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {
+		skip, size := r.Window()
+		left := max(all-skip, 0)
+		return endpoint.Part(make([]int, min(left, size)), left > size, func(i int) int { return i }), nil
+	})}
+	link := func(page int, rel string) string {
+		return fmt.Sprintf(`<https://forge.example/api/v4/rows?page=%d&per_page=20&sort=asc>; rel=%q`, page, rel)
+	}
+	for query, want := range map[string]struct {
+		rows             int
+		page, next, prev string
+		links            []string
+	}{
+		"":                         {20, "1", "2", "", []string{link(2, "next"), link(1, "first")}},
+		"page=2":                   {20, "2", "3", "1", []string{link(1, "prev"), link(3, "next"), link(1, "first")}},
+		"page=3":                   {5, "3", "", "2", []string{link(2, "prev"), link(1, "first")}},
+		"page=4":                   {0, "4", "", "", []string{link(1, "first")}},
+		"page=9223372036854775807": {0, "2147483648", "", "", []string{link(1, "first")}},
+	} {
+		w := serve(t, table, httptest.NewRequest(http.MethodGet, "/rows?"+query, http.NoBody))
+		var rows []int
+		if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || rows == nil || len(rows) != want.rows {
+			t.Errorf("%s: got %d rows of %.100s, %v", query, len(rows), w.Body, err)
+		}
+		for header, want := range map[string][]string{
+			"X-Page": {want.page}, "X-Per-Page": {"20"}, "X-Next-Page": {want.next}, "X-Prev-Page": {want.prev},
+			"X-Total": nil, "X-Total-Pages": nil, "Link": {strings.Join(want.links, ", ")},
+		} {
+			if got := w.Header()[header]; !slices.Equal(got, want) {
+				t.Errorf("%s: %s is %q, want %q", query, header, got, want)
+			}
+		}
+	}
+}
+
+type labelled struct {
+	Name string `json:"name"`
+}
+
+func (l labelled) Header() http.Header { return http.Header{"X-Name": {l.Name}} }
+
+func TestAnAnswerMayHaveHeadersOfItsOwn(t *testing.T) {
+	table := endpoint.Table{endpoint.Get("/label", func(context.Context, *endpoint.None) (labelled, error) { return labelled{"a"}, nil })}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		w := serve(t, table, httptest.NewRequest(method, "/label", http.NoBody))
+		if w.Code != http.StatusOK || w.Header().Get("X-Name") != "a" || w.Header().Get("Etag") == "" {
+			t.Errorf("%s is answered %d with %v", method, w.Code, w.Header())
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ func TestResolve(t *testing.T) {
 		{"GET", "/projects/1/protected_branches/v1.0%2B%20%C3%A4", "/projects/1/protected_branches/v1.0+%20%C3%A4"},
 		{"GET", "/projects/1/repository/files/lib%2Fa.go", "/projects/1/repository/files/lib%2Fa.go"},
 		{"GET", "/projects/1/repository/files/lib%2Fa.go/raw", "/projects/1/repository/files/lib%2Fa.go/raw"},
+		{"HEAD", "/projects/1/repository/files/lib%2Fa.go/raw", "/projects/1/repository/files/lib%2Fa.go/raw"},
+		{"HEAD", "/projects/acme%2Fsite/repository/files/lib%2Fa.go", "/projects/acme%2Fsite/repository/files/lib%2Fa.go"},
+		{"HEAD", "/projects/acme%2Fweb%2Flabels/labels", "/projects/acme%2Fweb%2Flabels/labels"},
 		{"GET", "/projects/1/repository/files/%2E%2E", "/projects/1/repository/files/%2E%2E"},
 		{"GET", "/projects/1/jobs/artifacts/feat%2Fx/raw/out%2Fraw%2Fa", "/projects/1/jobs/artifacts/feat%2Fx/raw/out%2Fraw%2Fa"},
 		// A group that has a name of the API's: the longest path, as far as the endpoint has the method.
