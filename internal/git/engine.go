@@ -132,6 +132,9 @@ func environment(getenv func(string) string) []string {
 // setting is a line of configuration. It outranks what stands in a repository.
 type setting struct{ key, value string }
 
+// unpackLimit is from how many objects on they stay in a pack: syncing one takes less time than syncing each of them.
+const unpackLimit = 10
+
 // settings hold for every command.
 var settings = slices.Concat([]setting{
 	{"safe.directory", "*"},         // repositories may belong to another uid, as on a shared volume
@@ -143,7 +146,7 @@ var settings = slices.Concat([]setting{
 	{"receive.autogc", "false"},
 	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
 	{"core.fsync", "committed,pack-metadata"},
-	{"receive.unpackLimit", "10"}, // from there on syncing one pack takes less time than syncing each object
+	{"receive.unpackLimit", strconv.Itoa(unpackLimit)},
 	{"receive.fsckObjects", "true"},
 	{"fetch.fsckObjects", "true"},
 	{"transfer.hideRefs", InternalRefs},

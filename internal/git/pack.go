@@ -1,0 +1,99 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1" //nolint:gosec // it is git's checksum
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"regexp"
+)
+
+// pack is new objects on their way into a repository, in the form in which a push brings them.
+type pack struct {
+	newHash func() hash.Hash
+	// ids are those of the objects in it.
+	ids    map[string]bool
+	body   bytes.Buffer
+	squash *zlib.Writer
+}
+
+// newPack returns an empty pack for a repository with ids of so many characters.
+func newPack(idLength int) *pack {
+	p := &pack{newHash: sha1.New, ids: map[string]bool{}, squash: zlib.NewWriter(nil)}
+	if idLength == 2*sha256.Size {
+		p.newHash = sha256.New
+	}
+	return p
+}
+
+// packTypes are the types of objects as packs have them.
+var packTypes = map[string]byte{"commit": 1, "tree": 2, "blob": 3}
+
+// add puts an object into the pack, once, and returns its id.
+func (p *pack) add(kind string, content []byte) (id string) {
+	h := p.newHash()
+	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
+	h.Write(content)
+	id = hex.EncodeToString(h.Sum(nil))
+	if p.ids[id] {
+		return id
+	}
+	p.ids[id] = true
+	// The lowest four bits of the size share a byte with the type; groups of seven follow, and all bytes but the last have the
+	// highest bit set.
+	first, rest := packTypes[kind]<<4|byte(len(content)&15), uint64(len(content)>>4)
+	if rest > 0 {
+		p.body.WriteByte(first | 0x80)
+		p.body.Write(binary.AppendUvarint(nil, rest))
+	} else {
+		p.body.WriteByte(first)
+	}
+	p.squash.Reset(&p.body)
+	_, _ = p.squash.Write(content) // a buffer takes everything
+	_ = p.squash.Close()
+	return id
+}
+
+// reader reads the whole pack.
+func (p *pack) reader() io.Reader {
+	header := []byte("PACK\x00\x00\x00\x02")
+	header = binary.BigEndian.AppendUint32(header, uint32(len(p.ids)))
+	sum := p.newHash()
+	sum.Write(header)
+	sum.Write(p.body.Bytes())
+	return io.MultiReader(bytes.NewReader(header), bytes.NewReader(p.body.Bytes()), bytes.NewReader(sum.Sum(nil)))
+}
+
+// RefusedObjectError is returned for objects that Git would not take from a push either.
+type RefusedObjectError struct {
+	// Reason is what Git says, as in "hasDotgit: contains '.git'".
+	Reason string
+}
+
+func (e *RefusedObjectError) Error() string { return "Git refuses what is to be written: " + e.Reason }
+
+var refusedObject = regexp.MustCompile(`(?m)^error: object [0-9a-f]+: (.+)$`)
+
+// store puts the objects of a pack into the repository, under the checks and by the commands with which Git takes a push. What they
+// refer to has to be in the pack or in the repository.
+func (r *Repository) store(ctx context.Context, p *pack) error {
+	c := r.command("unpack-objects", "-q", "--strict")
+	if len(p.ids) >= unpackLimit {
+		c = r.command("index-pack", "--stdin", "--strict")
+	}
+	c.stdin = p.reader()
+	err := r.run(ctx, c)
+	if failed := (*Error)(nil); errors.As(err, &failed) {
+		if said := refusedObject.FindStringSubmatch(failed.Stderr); said != nil {
+			return &RefusedObjectError{Reason: said[1]}
+		}
+	}
+	return err
+}
