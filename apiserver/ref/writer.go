@@ -119,19 +119,17 @@ func (w *Writer) writable(ctx context.Context, repo *git.Repository) error {
 // check says why the updates are not to be made.
 func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.RefUpdate) error {
 	s := auth.From(ctx)
-	var branches []string
-	for _, u := range updates {
-		if name, ok := protection.Branch(u.Ref); ok {
-			branches = append(branches, name)
-		}
+	refs := make([]string, len(updates))
+	for i, u := range updates {
+		refs[i] = u.Ref
 	}
 	head, err := repo.Head(ctx)
 	if err != nil {
 		return err
 	}
-	rules, err := w.catalog.Rules(ctx, s.Scope, branches)
+	rules, err := w.rules(ctx, s, refs...)
 	if err != nil {
-		return fmt.Errorf("finding the protections: %w", err)
+		return err
 	}
 	actor := w.guard.Actor(s)
 	for _, u := range updates {
@@ -147,4 +145,29 @@ func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.
 		}
 	}
 	return nil
+}
+
+// rules are the protections that count for refs.
+func (w *Writer) rules(ctx context.Context, s auth.Subject, refs ...string) ([]protection.Rule, error) {
+	var branches []string
+	for _, r := range refs {
+		if name, ok := protection.Branch(r); ok {
+			branches = append(branches, name)
+		}
+	}
+	rules, err := w.catalog.Rules(ctx, s.Scope, branches)
+	if err != nil {
+		return nil, fmt.Errorf("finding the protections: %w", err)
+	}
+	return rules, nil
+}
+
+// MayPush reports whether an actor may push to a ref something that rewrites no history and has no owners.
+func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (bool, error) {
+	v, err := protection.Decide(ctx, rules, actor, protection.Change{
+		Ref: ref, Kind: protection.Update, Via: protection.Push,
+		Forced:     func(context.Context) (bool, error) { return false, nil },
+		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
+	})
+	return v.Allowed, err
 }

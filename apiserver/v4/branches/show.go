@@ -69,7 +69,7 @@ func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) 
 			DevelopersCanPush:  protections.developers(func(r protection.Rule) []protection.Grant { return r.Push }),
 			DevelopersCanMerge: protections.developers(func(r protection.Rule) []protection.Grant { return r.Merge }),
 		}
-		if shown[i].CanPush, err = mayPush(ctx, protections, actor, b); err != nil {
+		if shown[i].CanPush, err = ref.MayPush(ctx, protections, actor, b.Name); err != nil {
 			return nil, err
 		}
 		if shown[i].Commit, err = ref.Commit(ctx, repo, b.Object, projectURL); err != nil {
@@ -110,14 +110,4 @@ func (p protections) developers(grants func(protection.Rule) []protection.Grant)
 	return slices.ContainsFunc(p, func(r protection.Rule) bool {
 		return slices.ContainsFunc(grants(r), func(g protection.Grant) bool { return g.Role == role.Developer })
 	})
-}
-
-// mayPush reports whether an actor may push something that rewrites no history and has no owners.
-func mayPush(ctx context.Context, p protections, actor protection.Actor, b git.Ref) (bool, error) {
-	v, err := protection.Decide(ctx, p, actor, protection.Change{
-		Ref: b.Name, Kind: protection.Update, Via: protection.Push,
-		Forced:     func(context.Context) (bool, error) { return false, nil },
-		OwnedPaths: func(context.Context) ([]string, error) { return nil, nil },
-	})
-	return v.Allowed, err
 }

@@ -1,0 +1,184 @@
+package ref
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Draft is a commit that a caller would make on a branch:
+//
+//	id, err := writer.Commit(ctx, repo, ref.Draft{
+//		Branch: "main", Message: "Add a greeting", When: clock.Now(),
+//		Actions: []git.Action{{Kind: git.CreateFile, Path: "greeting", Content: []byte("Hello\n")}},
+//	})
+//	if err != nil {
+//		return none, ref.Uncommitted(err)
+//	}
+type Draft struct {
+	// Branch is the one that gets the commit, without its prefix.
+	Branch string
+	// StartBranch is the branch that the commit begins at, and StartCommit the id of a commit to begin at; Branch where both are
+	// empty. From another one than Branch comes a new branch, unless Force.
+	StartBranch, StartCommit string
+	// Force puts Branch at the commit, whatever it has been at.
+	Force bool
+	// Actions are what the commit does.
+	Actions []git.Action
+	Message string
+	// AuthorName and AuthorEmail are the caller's where they are empty. The committer is the caller.
+	AuthorName, AuthorEmail string
+	// When is when it is made.
+	When time.Time
+}
+
+// Commit makes the commit in the repository of the project that the request is about, as its caller, and puts the branch at it. In a
+// repository without branches it is the first one. It is decided on as a push is; if it is refused, objects that nothing names are
+// all that remains. A branch that others change meanwhile is left as they have it.
+//
+// The error is Refused for what the caller may not do; an answer for projects that take no changes, for a start that is not
+// there and for callers that are no User; or one of git.Repository.WriteCommit and UpdateRefs. Uncommitted makes an answer of it.
+func (w *Writer) Commit(ctx context.Context, repo *git.Repository, d Draft) (id string, err error) {
+	commit, err := d.commit(ctx)
+	if err != nil {
+		return "", err
+	}
+	ref := Branches + d.Branch
+	err = w.Write(ctx, repo, func(ctx context.Context) ([]git.RefUpdate, error) {
+		if err := w.mayPush(ctx, ref); err != nil {
+			return nil, err
+		}
+		parent, old, err := d.start(ctx, repo)
+		if err != nil {
+			return nil, err
+		}
+		commit.Parent = parent
+		if id, err = repo.WriteCommit(ctx, commit); err != nil {
+			return nil, err
+		}
+		return []git.RefUpdate{{Ref: ref, Old: old, New: id}}, nil
+	})
+	return id, err
+}
+
+// commit is what the draft becomes, but for its parent.
+func (d Draft) commit(ctx context.Context) (git.NewCommit, error) {
+	person, err := auth.From(ctx).Caller.Person()
+	if err != nil {
+		return git.NewCommit{}, err
+	}
+	committer := git.Signature{Name: catalog.DisplayName(person), Email: person.Spec.Email, When: d.When}
+	author := git.Signature{Name: cmp.Or(d.AuthorName, committer.Name), Email: cmp.Or(d.AuthorEmail, committer.Email), When: d.When}
+	return git.NewCommit{Actions: d.Actions, Author: author, Committer: committer, Message: d.Message}, nil
+}
+
+// notAllowed is what clients know of a protected branch.
+const notAllowed = "You are not allowed to push into this branch"
+
+// mayPush says that the caller may not push to a branch, whatever it is.
+func (w *Writer) mayPush(ctx context.Context, ref string) error {
+	s := auth.From(ctx)
+	rules, err := w.rules(ctx, s, ref)
+	if err != nil {
+		return err
+	}
+	switch may, err := MayPush(ctx, rules, w.guard.Actor(s), ref); {
+	case err != nil:
+		return err
+	case !may:
+		return &Refused{Ref: ref, Reason: notAllowed}
+	}
+	return nil
+}
+
+// start returns the commit that the draft follows, empty where there is none, and the one that the branch is at.
+func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old string, err error) {
+	if d.StartCommit != "" && !git.IsObjectID(d.StartCommit) {
+		return "", "", invalid("Invalid start_sha '%.100s'", d.StartCommit)
+	}
+	from := cmp.Or(d.StartCommit, Branches+cmp.Or(d.StartBranch, d.Branch))
+	if d.StartCommit == "" && git.CheckRefName(from) != nil {
+		return "", "", invalid("You can only create or edit files when you are on a branch")
+	}
+	if d.Branch == "HEAD" || git.CheckRefName(Branches+d.Branch) != nil {
+		return "", "", invalid("Branch name is invalid")
+	}
+	found, err := repo.Objects(ctx, from+"^{commit}", Branches+d.Branch)
+	if err != nil {
+		return "", "", err
+	}
+	parent, old = found[0].ID, found[1].ID
+	switch elsewhere := from != Branches+d.Branch; {
+	case parent == "" && d.StartCommit != "":
+		return "", "", invalid("Cannot find start_sha '%s'", d.StartCommit)
+	case parent == "":
+		return "", "", onNoBranch(ctx, repo)
+	case elsewhere && old != "" && !d.Force:
+		return "", "", invalid("A branch called '%s' already exists. Switch to that branch in order to make changes", d.Branch)
+	}
+	return parent, old, nil
+}
+
+// onNoBranch is the answer for a start that is not there, unless there is no branch at all yet.
+func onNoBranch(ctx context.Context, repo *git.Repository) error {
+	for _, err := range repo.Refs(ctx, Branches) {
+		if err != nil {
+			return err
+		}
+		return invalid("You can only create or edit files when you are on a branch")
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return endpoint.Message(http.StatusBadRequest, format, args...)
+}
+
+// Uncommitted is the answer for an error of Commit.
+func Uncommitted(err error) error {
+	var refused *Refused
+	var action *git.ActionError
+	var object *git.RefusedObjectError
+	switch {
+	case errors.As(err, &refused):
+		return endpoint.Forbidden(refused.Reason)
+	case errors.As(err, &action):
+		return undone(action)
+	case errors.As(err, &object):
+		return invalid("%s", object.Error())
+	case errors.Is(err, git.ErrRefMoved):
+		return invalid("The branch has changed in the meantime. Please refresh and try again.")
+	case errors.Is(err, git.ErrRefInTheWay):
+		return invalid("Another branch is in the way")
+	case errors.Is(err, git.ErrCommitTooLarge):
+		return endpoint.Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
+	case Missing(err):
+		return endpoint.NotFound("Repository")
+	}
+	return err
+}
+
+// undone is the answer for an action that cannot be done.
+func undone(a *git.ActionError) error {
+	switch {
+	case errors.Is(a, git.ErrFileExists):
+		return invalid("A file with this name already exists")
+	case errors.Is(a, git.ErrFileNotFound):
+		return invalid("A file with this name doesn't exist")
+	case errors.Is(a, git.ErrDirectoryExists):
+		return invalid("A directory with this name already exists")
+	case errors.Is(a, git.ErrNotDirectory):
+		return invalid("A file is in the place of a directory: %s", a.Path)
+	case errors.Is(a, git.ErrFileChanged):
+		return invalid("The file has changed since you started editing it: %s", a.Path)
+	default:
+		return invalid("invalid path: '%.300s'", a.Path)
+	}
+}
