@@ -55,6 +55,7 @@ type Endpoint struct {
 	denial      int
 	conditional bool
 	download    bool
+	maxBody     int64
 	perMinute   int
 	limited     string
 
@@ -90,7 +91,7 @@ func Delete[Req, Resp any](path string, handler func(context.Context, *Req) (Res
 
 func newEndpoint[Req, Resp any](method, path string, status int, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
 	e := &Endpoint{
-		method: method, path: path, status: status,
+		method: method, path: path, status: status, maxBody: maxBody,
 		request: compile(reflect.TypeFor[Req](), path), response: reflect.TypeFor[Resp](),
 		call: func(ctx context.Context, request any) (any, error) { return handler(ctx, request.(*Req)) },
 	}

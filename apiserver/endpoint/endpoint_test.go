@@ -418,3 +418,38 @@ func FuzzBinding(f *testing.F) {
 		}
 	})
 }
+
+func TestObjectsInAListKeepTheOrderOfAForm(t *testing.T) {
+	const want = `"Grants":[{"UserID":{"Set":true,"Null":false,"Value":1},"Destroy":false},` +
+		`{"UserID":{"Set":true,"Null":false,"Value":2},"Destroy":true},{"UserID":{"Set":true,"Null":false,"Value":3},"Destroy":false}]`
+	names := []string{"name", "color", "grants[][user_id]", "grants[][user_id]", "grants[][_destroy]", "grants[][user_id]"}
+	values := []string{"n", "c", "1", "2", "1", "3"}
+	var multipart, form strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&multipart, "--b\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", name, values[i])
+		fmt.Fprintf(&form, "&%s=%s", name, values[i])
+	}
+	fmt.Fprint(&multipart, "--b\r\nContent-Disposition: form-data; name=\"name\"; filename=\"x\"\r\n\r\na file\r\n--b--\r\n")
+	for kind, body := range map[string]string{
+		"multipart/form-data; boundary=b": multipart.String(), "application/x-www-form-urlencoded": form.String(),
+	} {
+		for range 10 {
+			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(body))
+			r.Header.Set("Content-Type", kind)
+			if w := serve(t, echoing, r); w.Code != 201 || !strings.Contains(w.Body.String(), want) || !strings.Contains(w.Body.String(), `"Name":"n"`) {
+				t.Fatalf("%s: got %d %s", kind, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func TestAnEndpointMayTakeLongerBodies(t *testing.T) {
+	table := endpoint.Table{endpoint.Post("/projects/{id}/labels", echo).MaxBody(6 << 20)}
+	for size, want := range map[int]int{5 << 20: 201, 7 << 20: 413} {
+		r := httptest.NewRequest(http.MethodPost, "/projects/1/labels", strings.NewReader(`{"color":"c","name":"`+strings.Repeat("x", size)+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		if w := serve(t, table, r); w.Code != want {
+			t.Errorf("%d bytes: got %d %.100s", size, w.Code, w.Body)
+		}
+	}
+}

@@ -185,7 +185,7 @@ func (o *observed) WriteHeader(status int) {
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
-	if r.ContentLength > maxBody {
+	if r.ContentLength > e.maxBody {
 		return nil, nil, nil, tooLarge()
 	}
 	if e.download && hotlinked(r) {
@@ -195,7 +195,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if sent, err = readTree(r); err != nil {
+	if sent, err = readTree(r, e.maxBody); err != nil {
 		return nil, nil, nil, err
 	}
 	received(w, r)

@@ -17,6 +17,12 @@ func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 // Limit is what Limited has set; 0 for no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
+// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over.
+func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
+	e.maxBody = bytes
+	return e
+}
+
 // TooManyRequests is 429 for an endpoint that is Limited. It ends after the given time.
 func TooManyRequests(what string, wait time.Duration) *Error {
 	return &Error{

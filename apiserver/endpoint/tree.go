@@ -17,7 +17,7 @@ import (
 
 // Limits of what a request may say.
 const (
-	// maxBody is how long a form or JSON body may be.
+	// maxBody is how long a form or JSON body may be, unless an endpoint says something else.
 	maxBody = 4 << 20
 	// maxDepth is how deeply parameters may be nested.
 	maxDepth = 16
@@ -30,14 +30,15 @@ const (
 // tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, []any and map[string]any.
 type tree = map[string]any
 
-// readTree gathers the parameters of a request: those of the body go before those of the query.
-func readTree(r *http.Request) (tree, error) {
+// readTree gathers the parameters of a request, of which the body has at most limit bytes: those of the body go before those of the
+// query.
+func readTree(r *http.Request, limit int64) (tree, error) {
 	all := tree{}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := pairs(r.URL.RawQuery)
 	if err != nil {
 		return nil, Parameters("the query string is malformed")
 	}
-	if err := addValues(all, query, r.URL.RawQuery); err != nil {
+	if err := addPairs(all, query); err != nil {
 		return nil, err
 	}
 	if r.Body == nil || r.Body == http.NoBody {
@@ -45,18 +46,18 @@ func readTree(r *http.Request) (tree, error) {
 	}
 	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.Header.Get("Content-Type") == "" {
-		return all, addUntyped(all, r)
+		return all, addUntyped(all, r, limit)
 	}
 	if err != nil {
 		return nil, unsupported(r.Header.Get("Content-Type"))
 	}
 	switch {
 	case kind == "application/json", strings.HasSuffix(kind, "+json"):
-		err = addJSON(all, r)
+		err = addJSON(all, r, limit)
 	case kind == "application/x-www-form-urlencoded":
-		err = addForm(all, r)
+		err = addForm(all, r, limit)
 	case kind == "multipart/form-data":
-		err = addMultipart(all, r, details["boundary"])
+		err = addMultipart(all, r, limit, details["boundary"])
 	default:
 		err = unsupported(kind)
 	}
@@ -68,7 +69,7 @@ func unsupported(kind string) *Error {
 }
 
 // addUntyped reads a body without a type, which is JSON where there is one in truth: kubectl create --raw says no type.
-func addUntyped(all tree, r *http.Request) error {
+func addUntyped(all tree, r *http.Request, limit int64) error {
 	first := make([]byte, 1)
 	switch n, err := io.ReadFull(r.Body, first); {
 	case n > 0:
@@ -76,7 +77,7 @@ func addUntyped(all tree, r *http.Request) error {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(first), r.Body), r.Body}
-		return addJSON(all, r)
+		return addJSON(all, r, limit)
 	case errors.Is(err, io.EOF):
 		return nil
 	default:
@@ -84,12 +85,12 @@ func addUntyped(all tree, r *http.Request) error {
 	}
 }
 
-func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		return nil, unreadable(err, "the body could not be read")
 	}
-	if len(body) > maxBody {
+	if int64(len(body)) > limit {
 		return nil, tooLarge()
 	}
 	return body, nil
@@ -107,8 +108,8 @@ func unreadable(err error, what string) *Error {
 	return Parameters(what)
 }
 
-func addJSON(all tree, r *http.Request) error {
-	body, err := readBody(r)
+func addJSON(all tree, r *http.Request, limit int64) error {
+	body, err := readBody(r, limit)
 	if err != nil {
 		return err
 	}
@@ -166,63 +167,86 @@ func extent(body []byte) (deepest, elements int) {
 	return deepest, elements
 }
 
-func addForm(all tree, r *http.Request) error {
-	body, err := readBody(r)
+func addForm(all tree, r *http.Request, limit int64) error {
+	body, err := readBody(r, limit)
 	if err != nil {
 		return err
 	}
-	form, err := url.ParseQuery(string(body))
+	form, err := pairs(string(body))
 	if err != nil {
 		return Parameters("the form is malformed")
 	}
-	return addValues(all, form, string(body))
+	return addPairs(all, form)
 }
 
-// addMultipart takes the fields of a form; files are for endpoints that stream them.
-func addMultipart(all tree, r *http.Request, boundary string) error {
+// addMultipart takes the fields of a form, in their order; files are for endpoints that stream them.
+func addMultipart(all tree, r *http.Request, limit int64, boundary string) error {
 	if boundary == "" {
 		return Parameters("the form is malformed")
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
-	if err := r.ParseMultipartForm(maxBody); err != nil {
+	parts := multipart.NewReader(http.MaxBytesReader(nil, r.Body, limit), boundary)
+	var form []pair
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		var value []byte
+		if err == nil && part.FileName() == "" {
+			value, err = io.ReadAll(part)
+		}
 		var large *http.MaxBytesError
 		if errors.As(err, &large) || errors.Is(err, multipart.ErrMessageTooLarge) {
 			return tooLarge()
+		} else if err != nil {
+			return unreadable(err, "the form is malformed")
 		}
-		return unreadable(err, "the form is malformed")
-	}
-	defer func() { _ = r.MultipartForm.RemoveAll() }()
-	pairs := make([]string, 0, len(r.MultipartForm.Value))
-	for name, values := range r.MultipartForm.Value {
-		for _, v := range values {
-			pairs = append(pairs, url.QueryEscape(name)+"="+url.QueryEscape(v))
+		if part.FileName() == "" && part.FormName() != "" && len(form) <= maxValues {
+			form = append(form, pair{part.FormName(), string(value)})
 		}
 	}
-	return addValues(all, r.MultipartForm.Value, strings.Join(pairs, "&"))
+	return addPairs(all, form)
 }
 
-// addValues puts the pairs of a query or form into a tree, in their order: names with brackets are nested.
-func addValues(all tree, values url.Values, raw string) error {
-	total := 0
-	for _, v := range values {
-		total += len(v)
+// pair is a name of a query or form, and its value.
+type pair struct{ name, value string }
+
+// pairs takes a query apart.
+func pairs(raw string) ([]pair, error) {
+	if _, err := url.ParseQuery(raw); err != nil {
+		return nil, err
 	}
-	if total > maxValues {
+	var all []pair
+	for text := range strings.SplitSeq(raw, "&") {
+		if text == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(text, "=")
+		name, errName := url.QueryUnescape(name)
+		value, errValue := url.QueryUnescape(value)
+		if err := errors.Join(errName, errValue); err != nil {
+			return nil, err
+		}
+		all = append(all, pair{name, value})
+	}
+	return all, nil
+}
+
+// addPairs puts the pairs of a query or form into a tree, in their order: names with brackets are nested.
+func addPairs(all tree, of []pair) error {
+	if len(of) > maxValues {
 		return Parameters("there are too many parameters")
 	}
 	own := tree{}
-	for _, pair := range strings.FieldsFunc(raw, func(r rune) bool { return r == '&' }) {
-		name, value, _ := strings.Cut(pair, "=")
-		name, errName := url.QueryUnescape(name)
-		value, errValue := url.QueryUnescape(value)
-		if errName != nil || errValue != nil || !utf8.ValidString(name) || !utf8.ValidString(value) {
+	for _, p := range of {
+		if !utf8.ValidString(p.name) || !utf8.ValidString(p.value) {
 			return Parameters("a parameter is not valid UTF-8")
 		}
-		keys, ok := splitName(name)
+		keys, ok := splitName(p.name)
 		if !ok {
-			return Parameters(fmt.Sprintf("%.100s is invalid", name))
+			return Parameters(fmt.Sprintf("%.100s is invalid", p.name))
 		}
-		if !insert(own, keys, value) {
+		if !insert(own, keys, p.value) {
 			return Parameters(fmt.Sprintf("%.100s is invalid", keys[0]))
 		}
 	}

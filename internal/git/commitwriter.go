@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -98,29 +99,18 @@ func (r *Repository) checkLastCommits(ctx context.Context, c NewCommit) error {
 		if err := checkPath(path); err != nil {
 			return err
 		}
-		last := ""
+		last, err := "", error(nil)
 		if c.Parent != "" {
-			var err error
-			if last, err = r.lastCommit(ctx, c.Parent, path); err != nil {
-				return err
-			}
+			last, err = r.LastCommit(ctx, c.Parent, path)
+		}
+		if err != nil && !errors.Is(err, ErrObjectNotFound) {
+			return err
 		}
 		if last != a.LastCommit {
 			return &ActionError{path, ErrFileChanged}
 		}
 	}
 	return nil
-}
-
-// lastCommit returns the id of the last commit up to another that has changed what is at a path; empty if none has.
-func (r *Repository) lastCommit(ctx context.Context, commit, path string) (string, error) {
-	if err := checkIDs(commit); err != nil {
-		return "", err
-	}
-	c := r.command("rev-list", "--max-count=1", commit, "--", path)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	out, err := r.walk(ctx, c)
-	return strings.TrimSpace(string(out)), err
 }
 
 // object is what stands in the commit.
