@@ -3,8 +3,10 @@ package ref
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -37,6 +39,18 @@ type Draft struct {
 	AuthorName, AuthorEmail string
 	// When is when it is made.
 	When time.Time
+}
+
+// MaxBody is how long a request may be that has the contents of files, in bytes.
+const MaxBody = 20 << 20
+
+// Content is what a client has sent as the content of a file, as it is or in Base64. It reports false for what is not in Base64.
+func Content(text, encoding string) (content []byte, ok bool) {
+	if encoding != "base64" {
+		return []byte(text), true
+	}
+	content, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "=\r\n"))
+	return content, err == nil
 }
 
 // Commit makes the commit in the repository of the project that the request is about, as its caller, and puts the branch at it. In a

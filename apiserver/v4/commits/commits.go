@@ -38,6 +38,8 @@ func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/commits", f.list).Needs(auth.ReadCode).
 			Public().Doc("List the commits of a branch, the newest first."),
+		endpoint.Post("/projects/{id}/repository/commits", f.create).Needs(auth.PushCode).
+			Public().MaxBody(ref.MaxBody).Doc("Commit changes of files on a branch."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
 			Public().Doc("Get a commit."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/diff", f.diff).Needs(auth.ReadCode).

@@ -46,6 +46,12 @@ func (f *Family) Table() endpoint.Table {
 			Public().Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
 			Public().Doc("Get the content of a file as it is."),
+		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
+			Public().MaxBody(ref.MaxBody).Doc("Create a file, by a commit on a branch."),
+		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.PushCode).
+			Public().MaxBody(ref.MaxBody).Doc("Update a file, by a commit on a branch."),
+		endpoint.Delete("/projects/{id}/repository/files/{file_path}", f.remove).Needs(auth.PushCode).
+			Public().Doc("Delete a file, by a commit on a branch."),
 	}
 }
 

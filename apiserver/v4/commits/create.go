@@ -1,0 +1,115 @@
+package commits
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+type createRequest struct {
+	ID            string   `param:"id" doc:"Id or full path of the project."`
+	Branch        string   `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
+	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" doc:"The message."`
+	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
+	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it begins at, in place of start_branch."`
+	StartProject  string   `param:"start_project" doc:"The project that it begins in: this one."`
+	Actions       []action `param:"actions" required:"" doc:"What it does, one after the other."`
+	AuthorEmail   string   `param:"author_email" doc:"The author's address; the caller's if it is not given."`
+	AuthorName    string   `param:"author_name" doc:"The author's name; the caller's if it is not given."`
+	Stats         bool     `param:"stats" default:"true" doc:"Whether to count the changed lines."`
+	Force         bool     `param:"force" default:"false" doc:"Whether the branch may be there already, to be put at what is begun elsewhere."`
+}
+
+// action is what a commit does to a file.
+type action struct {
+	Action          string                    `param:"action" required:"" values:"create,update,delete,move,chmod" doc:"What to do."`
+	FilePath        string                    `param:"file_path" required:"" doc:"Path of the file from the root of the repository."`
+	PreviousPath    endpoint.Optional[string] `param:"previous_path" doc:"Path of the file that is moved."`
+	Content         endpoint.Optional[string] `param:"content" doc:"The content; a file that is moved keeps its own if it is not given."`
+	Encoding        string                    `param:"encoding" values:"text,base64" default:"text" doc:"That of the content."`
+	LastCommitID    string                    `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
+	ExecuteFilemode endpoint.Optional[bool]   `param:"execute_filemode" doc:"Whether the file can be executed."`
+}
+
+// git is the action as Git has it. The problem says what the client has forgotten; name is that of the action.
+func (a action) git(name string) (does git.Action, problem string) {
+	does = git.Action{Kind: git.ActionKind(a.Action), Path: a.FilePath, From: a.PreviousPath.Value}
+	switch {
+	case does.Kind == git.MoveFile && !a.PreviousPath.Set:
+		return does, name + "[previous_path] is missing"
+	case does.Kind == git.UpdateFile && !a.Content.Set:
+		return does, name + "[content] is missing"
+	case does.Kind == git.ChmodFile && !a.ExecuteFilemode.Set:
+		return does, name + "[execute_filemode] is missing"
+	}
+	if does.Kind != git.MoveFile || a.Content.Set && !a.Content.Null {
+		var ok bool
+		if does.Content, ok = ref.Content(a.Content.Value, a.Encoding); !ok {
+			return does, name + "[content] is invalid"
+		}
+	}
+	if a.ExecuteFilemode.Set && !a.ExecuteFilemode.Null {
+		does.Executable = &a.ExecuteFilemode.Value
+	}
+	if does.Kind != git.CreateFile {
+		does.LastCommit = a.LastCommitID
+	}
+	return does, ""
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (none Detail, err error) {
+	if r.StartBranch != "" && r.StartSHA != "" {
+		return none, endpoint.Parameters("start_branch, start_sha are mutually exclusive")
+	}
+	if !isProject(r.StartProject, auth.From(ctx)) {
+		return none, endpoint.Forbidden(fmt.Sprintf("Project is not included in the fork network for %.300s", r.StartProject))
+	}
+	actions, err := r.actions()
+	if err != nil {
+		return none, err
+	}
+	repo, err := f.repository(ctx)
+	var id string
+	if err == nil {
+		id, err = f.writer.Commit(ctx, repo, ref.Draft{
+			Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartSHA, Force: r.Force,
+			Actions: actions, Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
+		})
+	}
+	if err != nil {
+		return none, ref.Uncommitted(err)
+	}
+	made, err := repo.ReadCommit(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	return f.detail(ctx, repo, made, r.Stats)
+}
+
+// isProject reports whether an id or path, if there is one, is that of the project that the request is about.
+func isProject(id string, s auth.Subject) bool {
+	return id == "" || id == strconv.FormatInt(s.Scope.Project.Spec.ID, 10) || strings.EqualFold(id, s.Scope.Path())
+}
+
+// actions are those of the request as Git has them.
+func (r *createRequest) actions() ([]git.Action, error) {
+	all := make([]git.Action, len(r.Actions))
+	var problems []string
+	for i, a := range r.Actions {
+		does, problem := a.git(fmt.Sprintf("actions[%d]", i))
+		if problem != "" {
+			problems = append(problems, problem)
+		}
+		all[i] = does
+	}
+	if len(problems) > 0 {
+		return nil, endpoint.Parameters(problems...)
+	}
+	return all, nil
+}

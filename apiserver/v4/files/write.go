@@ -1,0 +1,117 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// Written is where a file was written.
+type Written struct {
+	FilePath string `json:"file_path"`
+	Branch   string `json:"branch"`
+}
+
+// change is what all requests say that change a file.
+type change struct {
+	ID            string `param:"id" doc:"Id or full path of the project."`
+	FilePath      string `param:"file_path" doc:"Path of the file from the root of the repository."`
+	Branch        string `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
+	StartBranch   string `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
+	CommitMessage string `param:"commit_message" required:"" blank:"refuse" doc:"The message of the commit."`
+	AuthorEmail   string `param:"author_email" doc:"The author's address; the caller's if it is not given."`
+	AuthorName    string `param:"author_name" doc:"The author's name; the caller's if it is not given."`
+}
+
+// content is what a file is to have.
+type content struct {
+	Content         string                  `param:"content" required:"" doc:"The content."`
+	Encoding        string                  `param:"encoding" values:"text,base64" default:"text" doc:"That of the content."`
+	ExecuteFilemode endpoint.Optional[bool] `param:"execute_filemode" doc:"Whether the file can be executed."`
+}
+
+// fill puts the content into an action.
+func (c content) fill(a *git.Action) error {
+	var ok bool
+	if a.Content, ok = ref.Content(c.Content, c.Encoding); !ok {
+		return endpoint.Parameters("content is invalid")
+	}
+	if c.ExecuteFilemode.Set && !c.ExecuteFilemode.Null {
+		a.Executable = &c.ExecuteFilemode.Value
+	}
+	return nil
+}
+
+type createRequest struct {
+	change
+	content
+}
+
+func (f *Family) create(ctx context.Context, r *createRequest) (none Written, err error) {
+	does := git.Action{Kind: git.CreateFile}
+	if err := r.fill(&does); err != nil {
+		return none, err
+	}
+	return f.commit(ctx, r.change, does)
+}
+
+type updateRequest struct {
+	change
+	content
+
+	LastCommitID string `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
+}
+
+func (f *Family) update(ctx context.Context, r *updateRequest) (none Written, err error) {
+	does := git.Action{Kind: git.UpdateFile, LastCommit: r.LastCommitID}
+	if err := r.fill(&does); err != nil {
+		return none, err
+	}
+	written, err := f.commit(ctx, r.change, does)
+	if errors.Is(err, git.ErrFileChanged) {
+		err = endpoint.Message(http.StatusBadRequest, "You are attempting to update a file that has changed since you started editing it.")
+	}
+	return written, err
+}
+
+type removeRequest struct {
+	change
+
+	LastCommitID string `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
+}
+
+func (f *Family) remove(ctx context.Context, r *removeRequest) (none endpoint.None, err error) {
+	_, err = f.commit(ctx, r.change, git.Action{Kind: git.DeleteFile, LastCommit: r.LastCommitID})
+	if errors.Is(err, git.ErrFileChanged) {
+		err = endpoint.Message(http.StatusBadRequest, "You are attempting to delete a file that has been previously updated.")
+	}
+	return none, err
+}
+
+// commit does something to the file of a request. The error is git.ErrFileChanged, or an answer.
+func (f *Family) commit(ctx context.Context, r change, does git.Action) (none Written, err error) {
+	if clean, ok := git.CleanPath(r.FilePath); !ok || clean != r.FilePath || !utf8.ValidString(clean) {
+		return none, endpoint.Parameters("file_path should be a valid file path")
+	}
+	does.Path = r.FilePath
+	repo, err := f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+	if err == nil {
+		_, err = f.writer.Commit(ctx, repo, ref.Draft{
+			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []git.Action{does},
+			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
+		})
+	}
+	switch {
+	case errors.Is(err, git.ErrFileChanged):
+		return none, err
+	case err != nil:
+		return none, ref.Uncommitted(err)
+	}
+	return Written{FilePath: r.FilePath, Branch: r.Branch}, nil
+}
