@@ -1,0 +1,41 @@
+package changelog
+
+import (
+	"regexp"
+	"strings"
+)
+
+// heading is the beginning of a section: two # and what may be a version.
+var heading = regexp.MustCompile(`(?m)^##[ \t]+(\S+)`)
+
+// Insert puts a section into a changelog: before the first section of a lower version, or else at the end. It reports false
+// for a changelog that has a section of the version, and returns it as it is.
+func (s Section) Insert(changelog string) (string, bool) {
+	before := -1
+	for _, at := range heading.FindAllStringSubmatchIndex(changelog, -1) {
+		switch v, ok := ParseVersion(changelog[at[2]:at[3]]); {
+		case !ok:
+		case v == s.Version:
+			return changelog, false
+		case before < 0 && v.less(s.Version):
+			before = at[0]
+		}
+	}
+	if before >= 0 {
+		return changelog[:before] + s.Text + "\n" + changelog[before:], true
+	}
+	return changelog + blankLine(changelog) + s.Text, true
+}
+
+// blankLine is what is missing at the end of a text for a blank line.
+func blankLine(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	switch {
+	case text == "", strings.HasSuffix(text, "\n\n"):
+		return ""
+	case strings.HasSuffix(text, "\n"):
+		return "\n"
+	default:
+		return "\n\n"
+	}
+}
