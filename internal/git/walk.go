@@ -1,0 +1,59 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+const (
+	// maxWalkedText is how long the messages of all commits of a walk may be together, in bytes.
+	maxWalkedText = 64 << 20
+	// walkBatch is how many of them are in memory at a time.
+	walkBatch = 64
+)
+
+// ErrTooManyCommits is returned for a walk with more commits than its caller is ready to read.
+var ErrTooManyCommits = errors.New("there are too many commits")
+
+// Walk reads all commits of a log, a few at a time; the caller may stop early. Of a log with more commits than its limit it reads
+// none: the error is ErrTooManyCommits. Past 64 MiB of messages it is ErrOutputTooLarge. After an error the sequence ends.
+func (r *Repository) Walk(ctx context.Context, l Log) iter.Seq2[*Commit, error] {
+	return func(yield func(*Commit, error) bool) {
+		ids, err := r.walked(ctx, l)
+		if err != nil {
+			yield(nil, fmt.Errorf("listing the commits of a log: %w", err))
+			return
+		}
+		text := 0
+		for batch := range slices.Chunk(ids, walkBatch) {
+			commits, err := r.readCommits(ctx, batch)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading the commits of a log: %w", err))
+				return
+			}
+			for _, c := range commits {
+				if text += len(c.Message); text > maxWalkedText {
+					yield(nil, fmt.Errorf("reading the commits of a log: %w", ErrOutputTooLarge))
+					return
+				}
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (r *Repository) walked(ctx context.Context, l Log) ([]string, error) {
+	if err := checkIDs(slices.Concat(l.Tips, l.Without)...); err != nil {
+		return nil, err
+	}
+	ids, err := r.logged(ctx, l)
+	if err == nil && len(ids) > l.Limit {
+		err = ErrTooManyCommits
+	}
+	return ids, err
+}
