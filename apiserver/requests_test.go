@@ -119,6 +119,8 @@ var bodies = map[string]string{
 	"DELETE /projects/{id}/labels":                   `{"name":"bug"}`,
 	"PUT /projects/{id}/labels/promote":              `{"name":"bug"}`,
 	"GET /projects/{id}/repository/compare":          `{"from":"main~1","to":"main"}`,
+	"GET /projects/{id}/repository/changelog":        `{"version":"1.1.0"}`,
+	"POST /projects/{id}/repository/changelog":       `{"version":"1.1.0","branch":"topic"}`,
 	"GET /projects/{id}/repository/merge_base":       `{"refs":["main","HEAD"]}`,
 	"POST /projects/{id}/repository/branches":        `{"branch":"new","ref":"main"}`,
 	"POST /projects/{id}/repository/tags":            `{"tag_name":"v1.1.0","ref":"main"}`,
@@ -130,6 +132,7 @@ var bodies = map[string]string{
 var variants = map[string][]sample{
 	"POST /groups":   {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
 	"POST /projects": {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
+	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
 	"PUT /projects/{id}/labels": {
 		{note: "one of the group", body: `{"name":"urgent","color":"red"}`},
 		{note: "the priority of one of the group", body: `{"name":"urgent","priority":1}`},

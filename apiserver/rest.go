@@ -108,7 +108,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
 		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
-		repositories.New(o.repos, webURL).Table().Named("Repository"),
+		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.clock, webURL).Table().Named("Repository"),
 		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),
 		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
 		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),

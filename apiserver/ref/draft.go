@@ -34,7 +34,9 @@ type Draft struct {
 	Force bool
 	// Actions are what the commit does.
 	Actions []git.Action
-	Message string
+	// ActionsAt, where it is set, says what the commit does instead, given the id of the commit that it follows.
+	ActionsAt func(ctx context.Context, parent string) ([]git.Action, error)
+	Message   string
 	// AuthorName and AuthorEmail are the caller's where they are empty. The committer is the caller.
 	AuthorName, AuthorEmail string
 	// When is when it is made.
@@ -74,6 +76,11 @@ func (w *Writer) Commit(ctx context.Context, repo *git.Repository, d Draft) (id 
 			return nil, err
 		}
 		commit.Parent = parent
+		if d.ActionsAt != nil {
+			if commit.Actions, err = d.ActionsAt(ctx, parent); err != nil {
+				return nil, err
+			}
+		}
 		if id, err = repo.WriteCommit(ctx, commit); err != nil {
 			return nil, err
 		}

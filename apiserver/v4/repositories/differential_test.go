@@ -37,6 +37,7 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 			for range 40 {
 				q.compare()
 				q.mergeBase()
+				q.changelog()
 			}
 			for range 10 {
 				q.contributors()
@@ -290,5 +291,35 @@ func (q *questions) archive() {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		q.t.Errorf("the archive of %s has\n%q\nwant\n%q", revision, got, want)
+	}
+}
+
+// entries are the ids of the commits in notes.
+var entries = regexp.MustCompile(`\]\(acme/web@([0-9a-f]+)\)`)
+
+func (q *questions) changelog() {
+	q.t.Helper()
+	from, to := q.revision(), q.revision()
+	answer := familytest.Decode[Notes](q.t, q.ask("changelog", url.Values{"version": {"1.0.0"}, "from": {from}, "to": {to}}))
+	var got, want, values []string
+	for _, found := range entries.FindAllStringSubmatch(answer.Notes, -1) {
+		got = append(got, found[1])
+	}
+	of := map[string][]string{}
+	for line := range strings.Lines(q.git("log", "--format=%H %(trailers:key=Changelog,valueonly,separator=%x20)", from+".."+to)) {
+		id, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if value == "" {
+			continue
+		}
+		if of[value] == nil {
+			values = append(values, value)
+		}
+		of[value] = append(of[value], id)
+	}
+	for _, value := range values {
+		want = append(want, of[value]...)
+	}
+	if !slices.Equal(got, want) {
+		q.t.Errorf("the changelog of %s..%s has %v, want %v", from, to, got, want)
 	}
 }

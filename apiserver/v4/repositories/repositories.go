@@ -4,22 +4,32 @@ package repositories
 import (
 	"context"
 
+	"k8s.io/utils/clock"
+
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Family serves what is in repositories.
 type Family struct {
-	repositories *repository.Repositories
-	webURL       string
+	repositories  *repository.Repositories
+	catalog       *catalog.Catalog
+	guard         *auth.Guard
+	writer        *ref.Writer
+	mergeRequests MergeRequests
+	clock         clock.PassiveClock
+	webURL        string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(r *repository.Repositories, webURL string) *Family {
-	return &Family{repositories: r, webURL: webURL}
+func New(
+	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, m MergeRequests, clk clock.PassiveClock, webURL string,
+) *Family {
+	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, mergeRequests: m, clock: clk, webURL: webURL}
 }
 
 // Table lists the endpoints.
@@ -39,6 +49,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get the best common ancestor of commits."),
 	}
 	table = append(table, f.archiveTable()...)
+	table = append(table, f.changelogTable()...)
 	for _, e := range table {
 		e.Needs(auth.ReadCode).Public()
 	}

@@ -27,7 +27,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 	f := familytest.New(t, familytest.User("dora", 3), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		shard, web, empty, familytest.Project("acme", "new", 22, "acme", v1alpha1.VisibilityPublic))
 	repos := familytest.Repositories(t, f.Catalog)
-	s := &shop{Forge: f.Serve(New(repos, familytest.WebURL).Table()), client: c, git: familytest.Push(t, repos, web, c)}
+	s := &shop{Forge: f.Serve(New(repos, f.Catalog, f.Guard, nil, NoMergeRequests{}, f.Clock, familytest.WebURL).Table()), client: c, git: familytest.Push(t, repos, web, c)}
 	nothing, err := repos.Of(t.Context(), empty)
 	if err == nil {
 		err = nothing.Init(t.Context(), git.InitOptions{})

@@ -1,0 +1,107 @@
+package repositories
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/changelog"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// MergeRequests knows which merge requests have brought commits.
+type MergeRequests interface {
+	// Brought returns, by the ids of commits, the number within a project of the first merge request that was merged and has brought
+	// each. A commit that is left out came without one.
+	Brought(ctx context.Context, project int64, commits []string) (map[string]int64, error)
+}
+
+// NoMergeRequests is MergeRequests where there are none.
+type NoMergeRequests struct{}
+
+// Brought implements MergeRequests.
+func (NoMergeRequests) Brought(context.Context, int64, []string) (map[string]int64, error) {
+	return nil, nil
+}
+
+// authors finds the users who have written commits, each once.
+type authors struct {
+	catalog *catalog.Catalog
+	project catalog.Scope
+	// groups are those whose members are credited in any case.
+	groups []catalog.Scope
+	now    time.Time
+	known  map[string]*changelog.Author
+}
+
+// authors returns what finds those of the project's commits. Of the groups, by their full paths, those count that the caller sees.
+func (f *Family) authors(ctx context.Context, groups []string) (*authors, error) {
+	s := auth.From(ctx)
+	a := &authors{catalog: f.catalog, project: s.Scope, now: f.clock.Now(), known: map[string]*changelog.Author{}}
+	for _, path := range groups {
+		group, err := f.guard.Group(ctx, path)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("finding the group %.300q: %w", path, err)
+		}
+		access, err := f.guard.Access(ctx, s.Caller, group)
+		if err != nil {
+			return nil, err
+		}
+		if access.Sees() {
+			a.groups = append(a.groups, group)
+		}
+	}
+	return a, nil
+}
+
+// of returns the author who has an address; nil where nobody is known by it.
+func (a *authors) of(ctx context.Context, email string) (*changelog.Author, error) {
+	email = strings.ToLower(email)
+	if known, ok := a.known[email]; ok {
+		return known, nil
+	}
+	found, err := a.find(ctx, email)
+	if err != nil {
+		return nil, fmt.Errorf("finding the author of commits: %w", err)
+	}
+	a.known[email] = found
+	return found, nil
+}
+
+func (a *authors) find(ctx context.Context, email string) (*changelog.Author, error) {
+	if email == "" {
+		return nil, nil
+	}
+	user, err := a.catalog.UserByEmail(ctx, email)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := func(s catalog.Scope) (bool, error) {
+		r, err := a.catalog.RoleIn(ctx, user, s, a.now)
+		return r > role.None, err
+	}
+	member, err := in(a.project)
+	if err != nil {
+		return nil, err
+	}
+	found := &changelog.Author{Reference: "@" + user.Spec.Username, Contributor: !member, Credit: !member}
+	for _, g := range a.groups {
+		if found.Credit {
+			break
+		}
+		if found.Credit, err = in(g); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}

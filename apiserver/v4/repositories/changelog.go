@@ -1,0 +1,217 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/changelog"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+const (
+	// changelogs is how often a minute one is to be had, whether it is committed or not (API behaviour, section 2.2).
+	changelogs = 5
+	// maxChangelogCommits is how many commits one is made of at most.
+	maxChangelogCommits = 15_000
+)
+
+// configFiles are where a configuration is looked for.
+var configFiles = []string{".gitlab/changelog_config.yml", ".service/changelog_config.yml"}
+
+func (f *Family) changelogTable() endpoint.Table {
+	return endpoint.Table{
+		endpoint.Get("/projects/{id}/repository/changelog", f.notes).
+			Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
+			Doc("Make a section of a changelog of the commits of a release, and commit nothing."),
+		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Status(http.StatusOK).
+			Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
+			Doc("Make a section of a changelog of the commits of a release, and commit it to a file in the repository."),
+	}
+}
+
+// Notes is "Changelog result" of the core interface document.
+type Notes struct {
+	Notes string `json:"notes" doc:"Markdown."`
+}
+
+type notesRequest struct {
+	ID            string                       `param:"id" doc:"Id or full path of the project."`
+	Version       string                       `param:"version" required:"" blank:"refuse" doc:"A semantic version, with or without a v."`
+	From          string                       `param:"from" doc:"The commit before the first; the tag of the stable version before if it is not given."`
+	To            string                       `param:"to" doc:"The last commit; that of the branch if it is not given."`
+	Date          endpoint.Optional[time.Time] `param:"date" doc:"Of the release; now if it is not given."`
+	Trailer       string                       `param:"trailer" default:"Changelog" doc:"Commits that have it count; the case of its letters matters."`
+	ConfigFile    string                       `param:"config_file" doc:"Path of the configuration; .gitlab/changelog_config.yml if it is not given."`
+	ConfigFileRef string                       `param:"config_file_ref" doc:"The branch, tag or commit that has the configuration; the default branch if it is not given."`
+}
+
+func (f *Family) notes(ctx context.Context, r *notesRequest) (none Notes, err error) {
+	repo, err := f.repository(ctx)
+	if err != nil {
+		return none, ungenerated(err)
+	}
+	section, err := f.section(ctx, repo, r, "HEAD")
+	if err != nil {
+		return none, ungenerated(err)
+	}
+	return Notes{section.Text}, nil
+}
+
+// ungenerated is the answer for whoever has asked for a changelog that cannot be made.
+func ungenerated(err error) error {
+	var wrong changelog.Error
+	switch {
+	case errors.As(err, &wrong):
+	case errors.Is(err, git.ErrTooManyCommits):
+		wrong = changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", maxChangelogCommits))
+	case errors.Is(err, git.ErrOutputTooLarge):
+		wrong = "The commits of the range are too large"
+	case ref.Missing(err):
+		wrong = "There is no such commit, or no repository yet"
+	default:
+		return err
+	}
+	return endpoint.Message(http.StatusUnprocessableEntity, "Failed to generate the changelog: %s", wrong)
+}
+
+// section makes the section of a version. The range ends at head where the request does not say so.
+func (f *Family) section(ctx context.Context, repo *git.Repository, r *notesRequest, head string) (none changelog.Section, err error) {
+	version, ok := changelog.ParseVersion(r.Version)
+	if !ok {
+		return none, endpoint.Parameters("version is invalid")
+	}
+	config, err := configuration(ctx, repo, r)
+	if err != nil {
+		return none, err
+	}
+	from, err := start(ctx, repo, config, version, r.From)
+	if err != nil {
+		return none, err
+	}
+	to, err := named(ctx, repo, cmp.Or(r.To, head))
+	if err != nil {
+		return none, err
+	}
+	commits := changelog.Pick(cmp.Or(r.Trailer, "Changelog"))
+	for c, err := range repo.Walk(ctx, git.Log{Tips: []string{to}, Without: []string{from}, Limit: maxChangelogCommits}) {
+		if err != nil {
+			return none, err
+		}
+		commits.Add(c)
+	}
+	entries, err := f.entries(ctx, commits.Picked(), config.Groups)
+	if err != nil {
+		return none, err
+	}
+	date := f.clock.Now().UTC()
+	if r.Date.Set && !r.Date.Null {
+		date = r.Date.Value
+	}
+	return changelog.Release{Version: r.Version, Date: date, Config: config, Entries: entries}.Section()
+}
+
+// configuration reads the one that a request names, or what there is without one.
+func configuration(ctx context.Context, repo *git.Repository, r *notesRequest) (*changelog.Config, error) {
+	files := configFiles
+	if r.ConfigFile != "" {
+		files = []string{r.ConfigFile}
+	}
+	at, err := repo.Commit(ctx, cmp.Or(r.ConfigFileRef, "HEAD"))
+	if ref.Missing(err) && r.ConfigFileRef != "" {
+		return nil, noCommit(r.ConfigFileRef)
+	} else if ref.Missing(err) {
+		return changelog.ParseConfig(nil)
+	} else if err != nil {
+		return nil, err
+	}
+	for _, path := range files {
+		content, err := repo.ReadFile(ctx, at, path, changelog.MaxConfig)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		case errors.Is(err, git.ErrFileTooLarge):
+			return nil, changelog.Error(fmt.Sprintf("The configuration is larger than %d bytes", changelog.MaxConfig))
+		case err != nil:
+			return nil, err
+		default:
+			return changelog.ParseConfig(content)
+		}
+	}
+	return changelog.ParseConfig(nil)
+}
+
+// start is the commit before the first one of a changelog: the one that a request names, or the tag of the version before.
+func start(ctx context.Context, repo *git.Repository, config *changelog.Config, v changelog.Version, from string) (string, error) {
+	if from != "" {
+		return named(ctx, repo, from)
+	}
+	tags, err := repo.SortedRefs(ctx, ref.Tags, git.ByName, false)
+	if err != nil {
+		return "", err
+	}
+	tag, ok := config.Previous(v, func(yield func(string) bool) {
+		for _, t := range tags {
+			if (t.Type == "commit" || t.Type == "tag") && !yield(ref.Name(t)) {
+				return
+			}
+		}
+	})
+	if !ok {
+		return "", changelog.Error("The commit start range is unspecified, and no previous tag could be found to use instead")
+	}
+	return named(ctx, repo, ref.Tags+tag)
+}
+
+// named is the id of the commit that a revision names.
+func named(ctx context.Context, repo *git.Repository, revision string) (string, error) {
+	id, err := repo.Commit(ctx, revision)
+	if ref.Missing(err) {
+		return "", noCommit(revision)
+	}
+	return id, err
+}
+
+func noCommit(revision string) error {
+	return changelog.Error(fmt.Sprintf("There is no commit %.100q", revision))
+}
+
+// entries are what a changelog says of commits.
+func (f *Family) entries(ctx context.Context, commits []changelog.Picked, groups []string) ([]changelog.Entry, error) {
+	s := auth.From(ctx)
+	ids := make([]string, len(commits))
+	for i, c := range commits {
+		ids[i] = c.ID
+	}
+	brought, err := f.mergeRequests.Brought(ctx, s.Scope.Project.Spec.ID, ids)
+	if err != nil {
+		return nil, fmt.Errorf("finding the merge requests of commits: %w", err)
+	}
+	authors, err := f.authors(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	path, url := s.Scope.Path(), f.projectURL(ctx)
+	entries := make([]changelog.Entry, len(commits))
+	for i, c := range commits {
+		e := changelog.Entry{
+			Category: c.Category, Title: c.Title, Trailers: c.Trailers, Reference: path + "@" + c.ID, WebURL: url + "/-/commit/" + c.ID,
+		}
+		if e.Author, err = authors.of(ctx, c.Email); err != nil {
+			return nil, err
+		}
+		if iid := brought[c.ID]; iid != 0 {
+			e.MergeRequest = &changelog.MergeRequest{
+				Reference: fmt.Sprintf("%s!%d", path, iid), WebURL: fmt.Sprintf("%s/-/merge_requests/%d", url, iid),
+			}
+		}
+		entries[i] = e
+	}
+	return entries, nil
+}

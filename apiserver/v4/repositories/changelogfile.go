@@ -1,0 +1,158 @@
+package repositories
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/changelog"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// maxChangelog is how large a changelog may be that a section is put into, in bytes.
+const maxChangelog = 10 << 20
+
+type addNotesRequest struct {
+	notesRequest
+	Branch  string `param:"branch" doc:"The branch that gets the commit; the default branch if it is not given."`
+	File    string `param:"file" default:"CHANGELOG.md" doc:"Path of the changelog."`
+	Message string `param:"message" doc:"Of the commit; Add changelog for version X if it is not given."`
+}
+
+// addNotes commits a section, unless the changelog has one of the version. Its answer is all that clients know of: 200.
+func (f *Family) addNotes(ctx context.Context, r *addNotesRequest) (status int, err error) {
+	if _, ok := changelog.ParseVersion(r.Version); !ok {
+		return 0, endpoint.Parameters("version is invalid")
+	}
+	repo, err := f.repository(ctx)
+	if err != nil {
+		return 0, ungenerated(err)
+	}
+	branch := r.Branch
+	if branch == "" {
+		head, err := repo.Head(ctx)
+		if err != nil {
+			return 0, ungenerated(err)
+		}
+		branch = head.Branch
+	}
+	if err := f.mayPush(ctx, branch); err != nil {
+		return 0, err
+	}
+	if err := f.commitNotes(ctx, repo, branch, r); err != nil && !errors.Is(err, errPresent) {
+		return 0, uncommitted(err)
+	}
+	return http.StatusOK, nil
+}
+
+// mayPush refuses callers who may not push to a branch.
+func (f *Family) mayPush(ctx context.Context, branch string) error {
+	s := auth.From(ctx)
+	rules, err := f.catalog.Rules(ctx, s.Scope, []string{branch})
+	if err != nil {
+		return fmt.Errorf("finding the protections: %w", err)
+	}
+	may, err := ref.MayPush(ctx, rules, f.guard.Actor(s), ref.Branches+branch)
+	if err == nil && !may {
+		return endpoint.Forbidden("You are not allowed to commit a changelog on this branch")
+	}
+	return err
+}
+
+// errPresent says that a changelog has what would be put into it.
+var errPresent = errors.New("the changelog has a section of this version")
+
+func (f *Family) commitNotes(ctx context.Context, repo *git.Repository, branch string, r *addNotesRequest) error {
+	tip, err := tip(ctx, repo, branch)
+	if err != nil {
+		return err
+	}
+	section, err := f.section(ctx, repo, &r.notesRequest, tip)
+	if err != nil {
+		return err
+	}
+	_, err = f.writer.Commit(ctx, repo, ref.Draft{
+		Branch: branch, When: f.clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
+		// The branch may have moved since the section was begun, and the changelog with it.
+		ActionsAt: func(ctx context.Context, commit string) ([]git.Action, error) {
+			return insert(ctx, repo, commit, cmp.Or(r.File, "CHANGELOG.md"), section)
+		},
+	})
+	return err
+}
+
+// tip is the newest commit of a branch.
+func tip(ctx context.Context, repo *git.Repository, branch string) (string, error) {
+	name := ref.Branches + branch
+	if git.CheckRefName(name) == nil {
+		found, err := repo.Objects(ctx, name+"^{commit}")
+		if err != nil {
+			return "", err
+		}
+		if found[0].ID != "" {
+			return found[0].ID, nil
+		}
+	}
+	return "", changelog.Error(fmt.Sprintf("There is no branch %.100q", branch))
+}
+
+// insert returns what puts a section into the changelog of a commit. The error is errPresent where it is there.
+func insert(ctx context.Context, repo *git.Repository, commit, file string, s changelog.Section) ([]git.Action, error) {
+	kind := git.UpdateFile
+	before, err := repo.ReadFile(ctx, commit, file, maxChangelog)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		kind = git.CreateFile // which says what else is there, or what is wrong with the path
+	case errors.Is(err, git.ErrFileTooLarge):
+		return nil, changelog.Error(fmt.Sprintf("The changelog is larger than %d bytes", maxChangelog))
+	case err != nil:
+		return nil, err
+	default:
+		if err := notLinked(ctx, repo, commit, file); err != nil {
+			return nil, err
+		}
+	}
+	after, changed := s.Insert(string(before))
+	if !changed {
+		return nil, errPresent
+	}
+	return []git.Action{{Kind: kind, Path: file, Content: []byte(after)}}, nil
+}
+
+// notLinked refuses a symbolic link, the text of which is no changelog.
+func notLinked(ctx context.Context, repo *git.Repository, commit, file string) error {
+	directory := path.Dir(file)
+	if directory == "." {
+		directory = ""
+	}
+	entries, err := repo.Tree(ctx, commit, directory, false)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Path == file && e.Mode == "120000" {
+			return changelog.Error(fmt.Sprintf("%.100q is a symbolic link", file))
+		}
+	}
+	return nil
+}
+
+// uncommitted is the answer for a section that was not committed.
+func uncommitted(err error) error {
+	var answer *endpoint.Error
+	switch {
+	case ref.Missing(err), !errors.As(ref.Uncommitted(err), &answer):
+		return ungenerated(err)
+	case answer.Status == http.StatusBadRequest:
+		return ungenerated(changelog.Error("The changelog could not be committed: " + answer.Text()))
+	default:
+		return answer
+	}
+}
