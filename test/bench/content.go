@@ -28,8 +28,9 @@ const (
 	contentRounds = 15
 	archiveRounds = 9
 
-	// settleTime is how long the readers of repositories and the collector of garbage have when nobody asks for anything more.
-	settleTime     = 3 * time.Minute
+	// settleTime is how long nobody asks for anything: Go, when it has nothing to do, collects garbage every two minutes, and gives
+	// back what was free twice in a row.
+	settleTime     = 6 * time.Minute
 	settleInterval = 5 * time.Second
 	// kept is how many megabytes more than before may be in memory then.
 	kept = 50
