@@ -79,6 +79,8 @@ type Options struct {
 	RateLimits ratelimit.Options
 	// Metrics is where those of the REST API are registered.
 	Metrics []prometheus.Registerer
+	// Writers counts who changes repositories.
+	Writers *git.Writers
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -106,11 +108,10 @@ func New(o Options) (*Server, error) {
 	}
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
-	writers := new(git.Writers)
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: writers, Log: o.Log,
+		Writers: o.Writers, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
@@ -129,7 +130,7 @@ func New(o Options) (*Server, error) {
 		observe:  requests.observe,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, writers: writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	o.RateLimits.Clock = o.Clock
 	limited := ratelimit.New(o.RateLimits).Handler(s.rest)

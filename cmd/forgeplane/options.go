@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // options are what the flags of a process set.
@@ -52,6 +53,7 @@ type options struct {
 	runtimeDir     string
 	hookBinary     string
 	gitBinary      string
+	maintenance    repository.Limits
 	allowTargets   []string
 
 	development bool
@@ -66,6 +68,7 @@ func defaults(p parts) *options {
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
+		maintenance:      repository.DefaultLimits,
 		activityDatabase: activityDatabase{path: "/var/lib/forgeplane/activity.db"}, single: p.controllers && p.server,
 	}
 }
@@ -103,6 +106,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
+		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "how many repositories are packed at once, after pushes; 0 for none")
+		f.DurationVar(&o.maintenance.Timeout, "maintenance-timeout", o.maintenance.Timeout, "how long the packing of a repository may take")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
 	}
 }
@@ -116,6 +121,9 @@ func (o *options) validate() error {
 	}
 	if o.mirrors.Concurrency < 1 || o.mirrors.PerHost < 1 || o.mirrors.Timeout <= 0 {
 		return errors.New("--mirror-concurrency, --mirror-concurrency-per-host and --mirror-timeout are to be more than 0")
+	}
+	if o.maintenance.Concurrency < 0 || o.maintenance.Timeout <= 0 {
+		return errors.New("--maintenance-concurrency is to be 0 or more, and --maintenance-timeout more than 0")
 	}
 	if _, err := o.targets(); err != nil {
 		return err

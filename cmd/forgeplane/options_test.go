@@ -29,6 +29,8 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--tls-cert-file":            {"--tls-cert-file=tls.crt"},
 		"--audit-policy-file":        {"--audit-log-path=-"},
 		"--kubernetes-url":           {"--kubernetes-url=localhost"},
+		"--maintenance-concurrency":  {"--maintenance-concurrency=-1"},
+		"--maintenance-timeout":      {"--maintenance-timeout=0s"},
 		"--activity-database":        {"--activity-database=postgres://localhost/forgeplane"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))

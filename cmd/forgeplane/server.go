@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -32,6 +34,11 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		return err
 	}
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
+	writers := new(git.Writers)
+	keeper, err := repository.NewKeeper(s.repositories, mgr.GetClient(), writers, o.maintenance, metrics.Registry)
+	if err != nil {
+		return err
+	}
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets,
@@ -39,13 +46,20 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits,
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
-		Pushed:  observer.Pushed,
+		Writers: writers,
+		Pushed: func(project types.NamespacedName) {
+			observer.Pushed(project)
+			keeper.Pushed(project)
+		},
 	})
 	if err != nil {
 		return err
 	}
 	if err := mgr.Add(observer); err != nil {
 		return fmt.Errorf("adding the observer of pushes: %w", err)
+	}
+	if err := mgr.Add(keeper); err != nil {
+		return fmt.Errorf("adding the maintenance of repositories: %w", err)
 	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the server: %w", err)

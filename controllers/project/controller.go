@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -149,15 +148,12 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// staleAge is older than what any push or fetch that still runs can have left: they are given less time than this.
-const staleAge = 24 * time.Hour
-
 // tidy removes what a crash has left in the repository, once in the life of this process.
 func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
 	if _, done := c.tidied.LoadOrStore(p.UID, true); done {
 		return nil
 	}
-	if _, err := repo.CleanStale(ctx, staleAge); err != nil {
+	if _, err := repo.CleanStale(ctx, git.StaleAge); err != nil {
 		c.tidied.Delete(p.UID)
 		return fmt.Errorf("removing what a crash has left: %w", err)
 	}

@@ -55,6 +55,7 @@ type command struct {
 	stdout   io.Writer
 	progress io.Writer // sees standard error as well
 	secrets  []string  // never to be seen in an Error
+	nice     bool      // others go first
 }
 
 // run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
@@ -80,7 +81,10 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		return signal(syscall.SIGTERM)
 	}
 
-	err := cmd.Run() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
+	err := c.start(cmd)
+	if err == nil {
+		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
+	}
 	if kill != nil {
 		kill.Stop()
 		_ = signal(syscall.SIGKILL) // whoever of the group has outlived its leader
@@ -96,6 +100,17 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		failure.ExitCode = exit.ExitCode()
 	}
 	return failure
+}
+
+// niceness is that of commands that others need not wait for.
+const niceness = 10
+
+func (c command) start(cmd *exec.Cmd) error {
+	err := cmd.Start()
+	if err == nil && c.nice {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness) // it may have ended
+	}
+	return err
 }
 
 // output runs git and returns what it writes, at most limit bytes.

@@ -145,7 +145,7 @@ var settings = slices.Concat([]setting{
 	{"maintenance.auto", "false"},
 	{"receive.autogc", "false"},
 	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
-	{"core.fsync", "committed,pack-metadata"},
+	{"core.fsync", "committed,derived-metadata"},
 	{"receive.unpackLimit", strconv.Itoa(unpackLimit)},
 	{"receive.fsckObjects", "true"},
 	{"fetch.fsckObjects", "true"},

@@ -114,7 +114,10 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	} else if o.MaxBytes > 0 && n > o.MaxBytes {
 		return ErrTooLarge
 	}
-	return r.run(ctx, r.command("pack-refs", "--all"))
+	if err := r.run(ctx, r.command("pack-refs", "--all")); err != nil {
+		return err
+	}
+	return r.graph(ctx, "--split")
 }
 
 // inspect asks for the default branch and the object format. Both are empty for an empty repository.

@@ -75,6 +75,9 @@ func (r *Repository) Fsck(ctx context.Context, full bool) error {
 	return err
 }
 
+// StaleAge is older than what any push or fetch that still runs can have left: they are given less time than this.
+const StaleAge = 24 * time.Hour
+
 // CleanStale removes the lock files, quarantines and unfinished packs that processes have left which were killed: those
 // that have not changed for longer than age. It returns how many there were. The age must exceed what any push takes.
 func (r *Repository) CleanStale(ctx context.Context, age time.Duration) (int, error) {
@@ -83,7 +86,8 @@ func (r *Repository) CleanStale(ctx context.Context, age time.Duration) (int, er
 	}
 	removed, before := 0, time.Now().Add(-age)
 	err := walk(ctx, r.dir, func(path string, info fs.FileInfo) error {
-		if !temporary(strings.TrimPrefix(path, r.dir+"/")) || info.ModTime().After(before) {
+		inside := strings.TrimPrefix(path, r.dir+"/")
+		if info.ModTime().After(before) || !temporary(inside) && !r.orphaned(inside) {
 			return nil
 		}
 		if err := os.RemoveAll(path); err != nil {

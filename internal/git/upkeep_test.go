@@ -80,6 +80,7 @@ func TestCleanStale(t *testing.T) {
 		"HEAD.lock", "packed-refs.lock", "packed-refs.new", "config.lock", "refs/heads/main.lock", "refs/heads/ab/x.lock",
 		"objects/tmp_objdir-incoming-abc/pack/pack-1.pack", "objects/pack/tmp_pack_x", "objects/pack/.tmp-1-pack-x.pack",
 		"objects/info/commit-graphs/chain.lock", "objects/ab/tmp_obj_x",
+		"objects/info/commit-graphs/tmp_graph_x", "objects/pack/pack-1.pack", "objects/pack/pack-1.mtimes",
 	}
 	touch := func(age time.Duration) {
 		for _, path := range stale {

@@ -20,6 +20,8 @@ type writers struct {
 	running int
 	closed  bool
 	idle    chan struct{} // not nil while Close waits; closed by the last writer
+	// yielding are the ends of the contexts of those that give way.
+	yielding map[*byte]context.CancelCauseFunc
 }
 
 // Begin counts a change of the repository that begins, until end is called, once. It returns ErrClosed instead if the
@@ -33,6 +35,32 @@ func (w *Writers) Begin(r *Repository) (end func(), err error) {
 	}
 	state.running++
 	return sync.OnceFunc(func() { w.end(r) }), nil
+}
+
+// BeginYielding is Begin for a change that gives way: the context that it returns ends with ErrClosed when the repository is closed.
+func (w *Writers) BeginYielding(ctx context.Context, r *Repository) (yielding context.Context, end func(), err error) {
+	leave, err := w.Begin(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	yielding, cancel := context.WithCancelCause(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	state, key := w.state(r), new(byte)
+	if state.closed {
+		cancel(ErrClosed)
+	}
+	if state.yielding == nil {
+		state.yielding = map[*byte]context.CancelCauseFunc{}
+	}
+	state.yielding[key] = cancel
+	return yielding, func() {
+		cancel(nil)
+		w.mu.Lock()
+		delete(state.yielding, key)
+		w.mu.Unlock()
+		leave()
+	}, nil
 }
 
 func (w *Writers) end(r *Repository) {
@@ -57,6 +85,9 @@ func (w *Writers) Close(ctx context.Context, r *Repository) error {
 		return ErrClosed
 	}
 	state.closed = true
+	for _, cancel := range state.yielding {
+		cancel(ErrClosed)
+	}
 	idle := make(chan struct{})
 	if state.running == 0 {
 		close(idle)

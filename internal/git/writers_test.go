@@ -58,3 +58,36 @@ func TestWriters(t *testing.T) {
 		t.Errorf("closing an idle one: %v", err)
 	}
 }
+
+func TestAChangeThatYieldsEndsWhenItsRepositoryIsClosed(t *testing.T) {
+	e := newEngine(t)
+	r := repository(t, e, "/s", "1.git")
+	var w git.Writers
+	_, done, err := w.BeginYielding(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	yielding, end, err := w.BeginYielding(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() { closed <- w.Close(t.Context(), r) }()
+	<-yielding.Done()
+	if err := context.Cause(yielding); !errors.Is(err, git.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case err := <-closed:
+		t.Fatalf("closed while a change runs: %v", err)
+	default:
+	}
+	end()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if _, _, err := w.BeginYielding(t.Context(), r); !errors.Is(err, git.ErrClosed) {
+		t.Errorf("a change of a closed repository: %v", err)
+	}
+}

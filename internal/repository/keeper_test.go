@@ -1,0 +1,111 @@
+package repository_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// kept runs a keeper on a shop until the test ends.
+type kept struct {
+	*shop
+	keeper  *repository.Keeper
+	writers git.Writers
+	metrics *prometheus.Registry
+}
+
+func keep(t *testing.T, l repository.Limits) *kept {
+	t.Helper()
+	g := NewWithT(t)
+	k := &kept{shop: newShop(t, "sha1"), metrics: prometheus.NewRegistry()}
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(k.project).WithStatusSubresource(k.project).Build()
+	var err error
+	k.keeper, err = repository.NewKeeper(k.repos, c, &k.writers, l, k.metrics)
+	g.Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.keeper.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "the keeper ends with its context")
+	})
+	return k
+}
+
+func (k *kept) pushed(t *testing.T) {
+	t.Helper()
+	k.shop.client.Commit(t, "README", time.Now().String())
+	k.push(t, "main")
+	k.keeper.Pushed(client.ObjectKeyFromObject(k.project))
+}
+
+// runs counts how often the repository was maintained, by result.
+func (k *kept) runs(t *testing.T) func() map[string]int {
+	return func() map[string]int {
+		g := NewWithT(t)
+		families, err := k.metrics.Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		counts := map[string]int{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				counts[m.GetLabel()[0].GetValue()] += int(m.GetHistogram().GetSampleCount())
+			}
+		}
+		return counts
+	}
+}
+
+func TestPushesThatComeFastAreOneOccasionForMaintenance(t *testing.T) {
+	g := NewWithT(t)
+	k := keep(t, repository.Limits{Concurrency: 2, Timeout: time.Minute, Delay: time.Second})
+	for range 3 {
+		k.keeper.Pushed(client.ObjectKeyFromObject(k.project))
+	}
+	k.keeper.Pushed(types.NamespacedName{Namespace: "acme", Name: "gone"})
+	k.pushed(t)
+	g.Eventually(func() ([]string, error) {
+		return filepath.Glob(filepath.Join(k.git.Dir(), "objects/info/commit-graphs/*.graph"))
+	}).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+	before := k.runs(t)()["done"]
+	k.pushed(t)
+	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKeyWithValue("done", before+1))
+	g.Expect(before).To(BeNumerically("<=", 2))
+}
+
+func TestARepositoryThatIsClosedIsNotMaintained(t *testing.T) {
+	g := NewWithT(t)
+	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
+	g.Expect(k.writers.Close(t.Context(), k.git)).To(Succeed())
+	k.pushed(t)
+	g.Consistently(k.runs(t)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+	k.writers.Open(k.git)
+	k.pushed(t)
+	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("done"))
+}
+
+func TestMaintenanceCanBeSwitchedOff(t *testing.T) {
+	k := keep(t, repository.Limits{Timeout: time.Minute})
+	k.pushed(t)
+	NewWithT(t).Expect(k.runs(t)()).To(BeEmpty())
+}
+
+func TestAFailureOfMaintenanceIsCounted(t *testing.T) {
+	g := NewWithT(t)
+	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Nanosecond})
+	k.pushed(t)
+	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("failed"))
+}
