@@ -37,6 +37,13 @@ func Throttled(wait time.Duration) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
 }
 
+// Busy is 503 for what has not had its turn. Whoever comes again after the given time may be luckier.
+func Busy(wait time.Duration) *Error {
+	busy := Message(http.StatusServiceUnavailable, "The server is busy. Please try again later.")
+	busy.Header = retryAfter(wait)
+	return busy
+}
+
 // retryAfter is in whole seconds.
 func retryAfter(wait time.Duration) http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(int((wait + time.Second - 1) / time.Second))}}

@@ -3,12 +3,14 @@ package git
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/dsnet/compress/bzip2"    // the standard library reads bzip2 and does not write it
 	"github.com/klauspost/compress/gzip" // three times as fast as the one of the standard library
+	"golang.org/x/sync/semaphore"
 )
 
 // ArchiveFormat is the form of an archive.
@@ -31,11 +33,36 @@ type Archive struct {
 	Format ArchiveFormat
 }
 
+const (
+	// maxArchives are written at once: each takes a processor for itself, as fast as somebody receives it.
+	maxArchives = 8
+	archiveWait = 30 * time.Second
+)
+
+// ErrBusy is returned for what has not had its turn in time. It may have it later.
+var ErrBusy = errors.New("there is too much to do")
+
+// archives are the slots of those that are written.
+type archives struct {
+	slots    *semaphore.Weighted
+	patience time.Duration
+}
+
+// enter waits for a slot.
+func (a archives) enter(ctx context.Context) error {
+	queue, stop := context.WithTimeoutCause(ctx, a.patience, ErrBusy)
+	defer stop()
+	if err := a.slots.Acquire(queue, 1); err != nil {
+		return fmt.Errorf("writing an archive: %w", context.Cause(queue))
+	}
+	return nil
+}
+
 // archiveTimeout is how long it may take to write an archive, which takes as long as somebody takes to receive it.
 const archiveTimeout = time.Hour
 
 // Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out.
-// It is never in memory or on disk as a whole.
+// It is never in memory or on disk as a whole. The error is ErrBusy where too many are written already.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
 	if err := checkIDs(a.Commit); err != nil {
 		return err
@@ -44,6 +71,10 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 	if !ok {
 		return fmt.Errorf("path %.100q: %w", a.Path, ErrObjectNotFound)
 	}
+	if err := r.engine.archives.enter(ctx); err != nil {
+		return err
+	}
+	defer r.engine.archives.slots.Release(1)
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveTimeout, fmt.Errorf("writing an archive took longer than %s", archiveTimeout))
 	defer cancel()
 	out := bufio.NewWriterSize(w, 64<<10)

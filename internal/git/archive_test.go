@@ -6,12 +6,18 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -111,4 +117,55 @@ func TestWhatHasNoArchive(t *testing.T) {
 		g.Expect(out.Len()).To(BeZero(), "%v", a)
 	}
 	g.Expect(r.Archive(t.Context(), git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, full{})).NotTo(Succeed())
+}
+
+// turnstile lets a writer pass once somebody has seen it.
+type turnstile struct{ seen, pass chan struct{} }
+
+func (s turnstile) Write(p []byte) (int, error) {
+	s.seen <- struct{}{}
+	<-s.pass
+	return len(p), nil
+}
+
+func TestFewArchivesAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
+	g := NewWithT(t)
+	c, commit := oddTree(t, "sha1")
+	e, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, ArchiveWait: 50 * time.Millisecond})
+	g.Expect(err).NotTo(HaveOccurred())
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	a := git.Archive{Commit: commit, Prefix: "x", Format: git.TarGzip}
+	first := turnstile{make(chan struct{}), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Archive(t.Context(), a, first) }()
+	<-first.seen
+	var out bytes.Buffer
+	g.Expect(r.Archive(t.Context(), a, &out)).To(MatchError(git.ErrBusy))
+	gone, leave := context.WithCancelCause(t.Context())
+	left := errors.New("the client has gone away")
+	leave(left)
+	g.Expect(r.Archive(gone, a, &out)).To(MatchError(left))
+	g.Expect(out.Len()).To(BeZero())
+	close(first.pass)
+	g.Expect(<-ended).To(Succeed())
+	g.Expect(r.Archive(t.Context(), a, &out)).To(Succeed())
+}
+
+func TestAnArchiveThatNobodyTakesAnyMoreEndsItsProcess(t *testing.T) {
+	g := NewWithT(t)
+	c, commit := oddTree(t, "sha1")
+	pid := filepath.Join(t.TempDir(), "pid")
+	e := engineWith(t, `case "$1" in archive) echo $$ > `+pid+`.new; mv `+pid+`.new `+pid+`; exec sleep 600 ;; esac`)
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.TarBzip2}, io.Discard) }()
+	eventually(t, "the archive is begun", func() bool { return exists(pid) })
+	leave()
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(context.Canceled)))
+	text, err := os.ReadFile(pid)
+	g.Expect(err).NotTo(HaveOccurred())
+	process, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(syscall.Kill(process, 0)).To(MatchError(syscall.ESRCH))
 }

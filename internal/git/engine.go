@@ -29,6 +29,9 @@ type Options struct {
 	Binary string
 	// ReaderIdle is how long a process that reads objects waits for its next use. 10 seconds if 0.
 	ReaderIdle time.Duration
+	// MaxArchives is how many archives are written at once, and ArchiveWait how long one waits for its turn. 8 and 30 seconds if 0.
+	MaxArchives int64
+	ArchiveWait time.Duration
 }
 
 // Engine runs the git binary.
@@ -39,7 +42,8 @@ type Engine struct {
 	readers *readers
 	results *results
 	// walks are the slots of commands that walk through history.
-	walks *semaphore.Weighted
+	walks    *semaphore.Weighted
+	archives archives
 }
 
 // Version is that of the git binary.
@@ -66,6 +70,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
 	e.results = newResults()
+	e.archives = archives{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), cmp.Or(o.ArchiveWait, archiveWait)}
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
