@@ -39,6 +39,49 @@ func (e *Engine) walking(ctx context.Context, do func(context.Context) error) er
 	return do(ctx)
 }
 
+// Merged reports which of some commits are reachable from another one. Nobody changes what it returns.
+func (r *Repository) Merged(ctx context.Context, into string, commits ...string) (map[string]bool, error) {
+	ids := append([]string{into}, commits...)
+	if err := checkIDs(ids...); err != nil {
+		return nil, err
+	}
+	size := func(m map[string]bool) int { return len(m) * 100 }
+	return recall(ctx, r, "finding merged commits", strings.Join(ids, " "), size, func(ctx context.Context) (map[string]bool, error) {
+		merged := remaining{}
+		for _, id := range commits {
+			merged[id] = true
+		}
+		c := r.command("rev-list", "--stdin")
+		c.stdin, c.stdout = strings.NewReader("^"+strings.Join(ids, "\n")+"\n"), &lines{each: merged.drop}
+		err := r.engine.walking(ctx, func(ctx context.Context) error { return r.run(ctx, c) })
+		return merged, err
+	})
+}
+
+// remaining are the commits that rev-list does not mention.
+type remaining map[string]bool
+
+func (r remaining) drop(id []byte) { delete(r, string(id)) }
+
+// lines are looked at one after the other, however many they are.
+type lines struct {
+	each  func(line []byte)
+	begun []byte
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	for rest := p; ; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		l.begun = append(l.begun, line...)
+		if !ended {
+			return len(p), nil
+		}
+		l.each(l.begun)
+		l.begun, rest = l.begun[:0], after
+	}
+}
+
 // CommonAncestor returns the best common ancestor of a commit and the others together, as `git merge-base` finds it, or "" if
 // there is none.
 func (r *Repository) CommonAncestor(ctx context.Context, commit string, others ...string) (string, error) {

@@ -69,3 +69,41 @@ func TestTheCommonAncestorIsThatOfGit(t *testing.T) {
 	_, err := r.CommonAncestor(t.Context(), ids[0], "--all")
 	g.Expect(err).To(HaveOccurred())
 }
+
+func TestMergedCommitsAreThoseThatGitFinds(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, format)
+			for n := range 30 {
+				c.Commit(t, fmt.Sprint(n), "x")
+				if n%3 == 0 {
+					c.Git(t, "branch", fmt.Sprint("branch-", n))
+				}
+				if n%7 == 3 {
+					c.Git(t, "checkout", "--quiet", fmt.Sprint("branch-", n/3*3))
+				}
+				if n%9 == 5 {
+					c.Git(t, "merge", "--quiet", "--no-edit", "main")
+				}
+			}
+			c.Git(t, "checkout", "--quiet", "--orphan", "other")
+			c.Commit(t, "other", "x")
+			all := strings.Fields(c.Git(t, "for-each-ref", "--format=%(objectname)", "refs/heads"))
+			r := bare(t, c)
+			for _, into := range all {
+				merged, err := r.Merged(t.Context(), into, all...)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(merged).To(HaveKey(into))
+				for _, id := range all {
+					_, err := c.Try("merge-base", "--is-ancestor", id, into)
+					g.Expect(merged[id]).To(Equal(err == nil), "%s into %s", id, into)
+				}
+			}
+			_, err := r.Merged(t.Context(), "main", all...)
+			g.Expect(err).To(HaveOccurred())
+			_, err = r.Merged(t.Context(), strings.Repeat("0", len(all[0])), all...)
+			g.Expect(err).To(HaveOccurred())
+		})
+	}
+}

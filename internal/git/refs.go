@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -19,19 +21,25 @@ type Head struct {
 	Commit string
 }
 
-// Head reads HEAD.
+// Head reads HEAD. It takes no process of its own.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
-	out, err := r.output(ctx, 4<<10, r.command("symbolic-ref", "--quiet", "HEAD"))
+	if err := r.Check(); err != nil {
+		return Head{}, err
+	}
+	content, err := os.ReadFile(filepath.Join(r.dir, "HEAD")) // gitrepository-layout(5)
+	if err != nil {
+		return Head{}, fmt.Errorf("reading HEAD: %w", err)
+	}
+	ref, symbolic := strings.CutPrefix(string(content), "ref:")
+	ref = strings.TrimSpace(ref)
+	if !symbolic || CheckRefName(ref) != nil {
+		return Head{}, fmt.Errorf("reading HEAD: %.100q is not a branch", content)
+	}
+	found, err := r.Objects(ctx, ref+"^{commit}")
 	if err != nil {
 		return Head{}, err
 	}
-	ref := strings.TrimSpace(string(out))
-	h := Head{Branch: strings.TrimPrefix(ref, "refs/heads/")}
-	h.Commit, err = r.Resolve(ctx, ref)
-	if errors.Is(err, ErrRefNotFound) {
-		err = nil
-	}
-	return h, err
+	return Head{Branch: strings.TrimPrefix(ref, "refs/heads/"), Commit: found[0].ID}, nil
 }
 
 // ErrRefNotFound is returned for a ref or revision that does not exist.

@@ -44,13 +44,13 @@ func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	var merged []git.Ref
+	var merged map[string]bool
 	if head.Commit != "" {
-		full := make([]string, len(all))
+		commits := make([]string, len(all))
 		for i, b := range all {
-			full[i] = b.Name
+			commits[i] = b.Object
 		}
-		if merged, err = repo.MergedRefs(ctx, head.Commit, full...); err != nil {
+		if merged, err = repo.Merged(ctx, head.Commit, commits...); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) 
 	for i, b := range all {
 		name, protections := ref.Name(b), protectionsOf(rules, b)
 		shown[i] = Branch{
-			Name: name, Default: name == head.Branch, Merged: name != head.Branch && slices.Contains(merged, b),
+			Name: name, Default: name == head.Branch, Merged: name != head.Branch && merged[b.Object],
 			Protected: protections.any(), WebURL: projectURL + "/-/tree/" + escape(name),
 			DevelopersCanPush:  protections.developers(func(r protection.Rule) []protection.Grant { return r.Push }),
 			DevelopersCanMerge: protections.developers(func(r protection.Rule) []protection.Grant { return r.Merge }),
