@@ -14,7 +14,7 @@ endif
 
 TOOL := $(GO) tool -modfile=hack/tools/go.mod
 CONTROLLER_GEN := $(TOOL) controller-gen
-MODULES := . hack/controlplane hack/tools
+MODULES := . hack/controlplane hack/helm hack/tools
 
 # Programs that need no C library run everywhere, and one build cache serves all targets.
 export CGO_ENABLED = 0
@@ -37,7 +37,7 @@ run: build controlplane ## Run Forgeplane on this machine, with a control plane 
 	@exec bin/run
 
 .PHONY: test
-test: build controlplane ## Run every test, then each fuzz target for a few seconds.
+test: build controlplane helm ## Run every test, then each fuzz target for a few seconds.
 	@begun=$$(date +%s); \
 	if $(MAKE) --no-print-directory suites && $(MAKE) --no-print-directory fuzz; \
 	then echo "PASSED: every test and fuzz target$(BUT), in $$(($$(date +%s) - begun)) s"; \
@@ -53,6 +53,10 @@ bench: build controlplane ## Measure, and compare with the floors.
 build: ## Build Forgeplane into bin.
 	@$(GO) build -ldflags='-s -w' -o bin/ ./cmd/... ./hack/run
 
+.PHONY: helm
+helm: ## Build Helm, which tests the chart, into bin.
+	@$(GO) build -modfile=hack/helm/go.mod -ldflags='-s -w' -o bin/ helm.sh/helm/v4/cmd/helm
+
 .PHONY: controlplane
 controlplane: ## Build the control plane into bin/k8s, where it is missing or not up to date.
 	@$(GO) run ./hack/assets
@@ -62,9 +66,10 @@ generate: ## Generate Go code from the API types.
 	@$(CONTROLLER_GEN) object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the custom resource definitions and the permissions.
+manifests: ## Generate the custom resource definitions, the permissions, and their copy in the chart.
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd
 	@$(CONTROLLER_GEN) rbac:roleName=forgeplane-manager paths=./cmd/... paths=./controllers/... paths=./apiserver/... paths=./internal/... output:rbac:dir=config/rbac
+	@rm -rf charts/forgeplane/files && mkdir charts/forgeplane/files && cp -R config/crd config/rbac charts/forgeplane/files
 
 .PHONY: clean
 clean: ## Remove what was built. The data of "make run" stays in .dev.
@@ -84,7 +89,7 @@ lint: ## Run the linters.
 ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
 .PHONY: suites
-suites: ## Run every test, without the fuzz targets; needs build and controlplane.
+suites: ## Run every test, without the fuzz targets; needs build, controlplane and helm.
 	@$(SKIPPED)
 	@$(ASSETS) $(GO) test -p 2 -timeout 20m ./...
 
@@ -93,6 +98,6 @@ fuzz: ## Run each fuzz target for FUZZTIME.
 	@sh hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: race
-race: build controlplane ## Run every test with the race detector, which needs a C compiler.
+race: build controlplane helm ## Run every test with the race detector, which needs a C compiler.
 	@$(SKIPPED)
 	@CGO_ENABLED=1 $(ASSETS) $(GO) test -race -p 2 -timeout 40m ./...

@@ -1,0 +1,75 @@
+{{/* The labels of every object. */}}
+{{- define "forgeplane.labels" -}}
+{{ include "forgeplane.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* The labels that never change. */}}
+{{- define "forgeplane.selector" -}}
+app.kubernetes.io/name: forgeplane
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* What the pods are whom clients talk to. */}}
+{{- define "forgeplane.server" -}}
+{{ include "forgeplane.selector" . }}
+app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all") }}
+{{- end }}
+
+{{- define "forgeplane.image" -}}
+{{ required "image.repository is to be set: an image that has forgeplane, forgeplane-hook and git in its PATH, as docs/helm.md says" .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "forgeplane.externalURL" -}}
+{{- $port := ternary "" (printf ":%v" .Values.service.port) (eq (int .Values.service.port) 80) -}}
+{{ .Values.externalURL | default (printf "http://forgeplane.%s.svc%s" .Release.Namespace $port) }}
+{{- end }}
+
+{{/* Whether the activity database is SQLite. */}}
+{{- define "forgeplane.sqlite" -}}
+{{ if not .Values.activityDatabase.secret.name }}true{{ end }}
+{{- end }}
+
+{{/* The arguments of a process: .root is the chart's own scope, .part what the process runs. */}}
+{{- define "forgeplane.args" -}}
+{{- $values := .root.Values -}}
+- {{ .part }}
+- --namespace={{ .root.Release.Namespace }}
+{{- with $values.egress.allowPrivateTargets }}
+- {{ printf "--allow-private-targets=%s" (join "," .) | quote }}
+{{- end }}
+{{- range $values.rootGroups }}
+- {{ printf "--root-groups=%s=%s" .namespace .path | quote }}
+{{- end }}
+{{- if include "forgeplane.sqlite" .root }}
+- --activity-database=/var/lib/forgeplane/activity/activity.db
+{{- end }}
+{{- if ne .part "apiserver" }}
+- --mirror-concurrency={{ $values.mirrors.concurrency }}
+- --mirror-concurrency-per-host={{ $values.mirrors.concurrencyPerHost }}
+- --mirror-timeout={{ $values.mirrors.timeout }}
+{{- end }}
+{{- if ne .part "manager" }}
+- {{ printf "--external-url=%s" (include "forgeplane.externalURL" .root) | quote }}
+{{- with $values.kubernetesURL }}
+- {{ printf "--kubernetes-url=%s" . | quote }}
+{{- end }}
+- --home-namespace={{ $values.homeNamespace }}
+- --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
+- --rate-limit-unauthenticated={{ int $values.rateLimit.unauthenticated }}
+{{- with $values.trustedProxies }}
+- {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
+{{- end }}
+{{- end }}
+{{- if $values.metrics.enabled }}
+- --metrics-address=:9090
+{{- end }}
+{{- if $values.verbose }}
+- --verbose
+{{- end }}
+{{- range (index $values .part).extraArgs }}
+- {{ quote . }}
+{{- end }}
+{{- end }}

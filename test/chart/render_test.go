@@ -1,0 +1,239 @@
+package chart_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const namespace = "forgeplane-system"
+
+// image is all that has to be said.
+const image = "--set=image.repository=forge.example/forgeplane"
+
+// everything are values of which none is the default.
+const everything = `
+image: {repository: forge.example/forgeplane, tag: v1, pullPolicy: Always, pullSecrets: [registry]}
+all: {resources: {limits: {memory: 1Gi}}, extraArgs: ["--concurrency=3"]}
+manager: {replicas: 3, extraArgs: ["--leader-elect=true"]}
+apiserver: {replicas: 4, extraArgs: ["--pprof-address=:6060"]}
+externalURL: https://forge.example
+kubernetesURL: https://kubernetes.example:6443
+homeNamespace: homes
+rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
+egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal]}
+mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
+rateLimit: {authenticated: 5000, unauthenticated: 0}
+trustedProxies: [10.0.0.0/8, "fd00::/8"]
+repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
+activityDatabase: {size: 2Gi, className: local}
+service: {type: LoadBalancer, port: 8000, annotations: {a: b}}
+metrics: {enabled: true}
+verbose: true
+podAnnotations: {c: d}
+nodeSelector: {disk: fast}
+tolerations: [{key: forge, operator: Exists}]
+affinity: {podAntiAffinity: {}}
+`
+
+// separate are the values of processes that share a database.
+const separate = "mode: separate\nactivityDatabase: {secret: {name: forgeplane-activity, key: dsn}}\n"
+
+// valuesFile writes values into a file, and returns the argument that names it.
+func valuesFile(values string) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "values.yaml")
+	Expect(os.WriteFile(path, []byte(values), 0o600)).To(Succeed())
+	return "--values=" + path
+}
+
+// template returns the arguments of helm that render the chart.
+func template(args ...string) []string {
+	return slices.Concat([]string{"template", "forgeplane", "charts/forgeplane", "--namespace=" + namespace}, args)
+}
+
+func render(args ...string) []unstructured.Unstructured {
+	GinkgoHelper()
+	return decode(admin.Do("helm", template(args...)...))
+}
+
+func decode(text string) (all []unstructured.Unstructured) {
+	GinkgoHelper()
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096); ; {
+		var o unstructured.Unstructured
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		Expect(err).NotTo(HaveOccurred())
+		if len(o.Object) > 0 {
+			all = append(all, o)
+		}
+	}
+}
+
+// named returns the object of a kind and name.
+func named(all []unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	at := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	Expect(at).To(BeNumerically(">=", 0), "%s %s", kind, name)
+	return &all[at]
+}
+
+// find is named, as the object's own type, which has every field that is set.
+func find[T any](all []unstructured.Unstructured, kind, name string) *T {
+	GinkgoHelper()
+	object := new(T)
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(named(all, kind, name).Object, object, true)).To(Succeed())
+	return object
+}
+
+// pod is that of the Deployment of a part.
+func pod(all []unstructured.Unstructured, part string) corev1.PodSpec {
+	GinkgoHelper()
+	return find[appsv1.Deployment](all, "Deployment", "forgeplane-"+part).Spec.Template.Spec
+}
+
+// args are those of the process of a part.
+func args(all []unstructured.Unstructured, part string) []string {
+	GinkgoHelper()
+	return pod(all, part).Containers[0].Args
+}
+
+var _ = Describe("The chart", func() {
+	It("has nothing that Helm advises against", func() {
+		for _, values := range []string{image, valuesFile(everything)} {
+			admin.Do("helm", "lint", "charts/forgeplane", "--strict", values)
+		}
+	})
+
+	It("asks for the image, which no default can name", func() {
+		Expect(admin.Fail("helm", template()...)).To(ContainSubstring("image.repository is to be set"))
+	})
+
+	It("installs what config/default does, in the namespace of the release", func() {
+		rendered := render(image)
+		want := decode(admin.Kubectl("kustomize", "config/default"))
+		Expect(len(want)).To(BeNumerically(">", 20))
+		for _, o := range want {
+			if o.GetKind() == "Namespace" && o.GetName() == namespace {
+				continue // Helm makes that of the release
+			}
+			got := named(rendered, o.GetKind(), o.GetName())
+			for _, part := range []string{"rules", "roleRef", "subjects", "spec"} {
+				if content, ok := o.Object[part]; ok {
+					Expect(got.Object).To(HaveKeyWithValue(part, content), "%s %s", o.GetKind(), o.GetName())
+				}
+			}
+			Expect(got.GetNamespace()).To(Equal(o.GetNamespace()))
+			for key, value := range o.GetLabels() {
+				Expect(got.GetLabels()).To(HaveKeyWithValue(key, value))
+			}
+		}
+		elsewhere := admin.Do("helm", "template", "forgeplane", "charts/forgeplane", "--namespace=forge", image, "--set=homeNamespace=homes")
+		Expect(elsewhere).NotTo(ContainSubstring(namespace))
+		Expect(elsewhere).NotTo(ContainSubstring("forgeplane-home"))
+	})
+
+	It("gives its values to the processes that take them", func() {
+		of := args(render(valuesFile(everything)), "all")
+		Expect(of).To(Equal([]string{
+			"all", "--namespace=forgeplane-system", "--allow-private-targets=10.0.0.0/8,fd00::/8,127.0.0.1,git.internal",
+			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db",
+			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
+			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
+			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--metrics-address=:9090", "--verbose", "--concurrency=3",
+		}))
+		Expect(args(render(image), "all")).To(ContainElement("--external-url=http://forgeplane.forgeplane-system.svc"))
+		Expect(strings.Join(args(render(image), "all"), " ")).NotTo(ContainSubstring("--allow-private-targets"))
+	})
+
+	It("runs parts apart that share a database, whose URL is in no argument", func() {
+		rendered := render(valuesFile(everything), valuesFile(separate))
+		for part, replicas := range map[string]int32{"manager": 3, "apiserver": 4} {
+			Expect(find[appsv1.Deployment](rendered, "Deployment", "forgeplane-"+part).Spec.Replicas).To(HaveValue(Equal(replicas)))
+			Expect(strings.Join(args(rendered, part), " ")).NotTo(ContainSubstring("--activity-database"))
+			environment := pod(rendered, part).Containers[0].Env
+			Expect(environment).To(HaveLen(1))
+			Expect(environment[0].Name).To(Equal("FORGEPLANE_ACTIVITY_DATABASE"))
+			Expect(environment[0].ValueFrom.SecretKeyRef.Key).To(Equal("dsn"))
+			Expect(args(rendered, part)).To(ContainElement(HavePrefix("--allow-private-targets=10.0.0.0/8,")))
+		}
+		for _, o := range rendered {
+			Expect(o.GetName()).NotTo(BeElementOf("forgeplane-all", "forgeplane-activity"), o.GetKind())
+		}
+	})
+
+	It("has Services that lead to the servers", func() {
+		for part, values := range map[string]string{"all": image, "apiserver": separate + "image: {repository: forge.example/forgeplane}"} {
+			if part == "apiserver" {
+				values = valuesFile(values)
+			}
+			rendered := render(values)
+			template := find[appsv1.Deployment](rendered, "Deployment", "forgeplane-"+part).Spec.Template
+			for _, name := range []string{"forgeplane", "forgeplane-apiserver"} {
+				spec := find[corev1.Service](rendered, "Service", name).Spec
+				for key, value := range spec.Selector {
+					Expect(template.Labels).To(HaveKeyWithValue(key, value), "%s for %s", name, part)
+				}
+				Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", spec.Ports[0].TargetPort.StrVal)))
+			}
+		}
+	})
+
+	It("refuses values that make no sense, before anything is installed", func() {
+		for value, where := range map[string]string{
+			"egress.allowPrivateTargets={http://git.internal}": "/egress/allowPrivateTargets/0",
+			"egress.allowPrivateTargets={10.0.0.0/8 a}":        "/egress/allowPrivateTargets/0",
+			"egress.allowPrivateTargets=10.0.0.0/8":            "/egress/allowPrivateTargets",
+			"egress.allowPrivateTarget={10.0.0.0/8}":           "allowPrivateTarget",
+			"imaeg.repository=a":                               "imaeg",
+			"image.repository=a b":                             "/image/repository",
+			"mode=both":                                        "/mode",
+			"mode=separate":                                    "/activityDatabase/secret/name",
+			"manager.replicas=0":                               "/manager/replicas",
+			"externalURL=forge.example":                        "/externalURL",
+			"externalURL=https://max:secret@forge.example":     "/externalURL",
+			"rateLimit.authenticated=-1":                       "/rateLimit/authenticated",
+			"mirrors.timeout=soon":                             "/mirrors/timeout",
+			"mirrors.concurrency=0":                            "/mirrors/concurrency",
+			"rootGroups={team-a}":                              "/rootGroups/0",
+			"trustedProxies={10.0.0.1}":                        "/trustedProxies/0",
+			"repositories.size=much":                           "/repositories/size",
+			"repositories.accessMode=ReadOnlyMany":             "/repositories/accessMode",
+			"homeNamespace=Home":                               "/homeNamespace",
+			"service.port=0":                                   "/service/port",
+			"all.extraArgs={verbose}":                          "/all/extraArgs/0",
+		} {
+			Expect(admin.Fail("helm", template(image, "--set="+value)...)).To(ContainSubstring(where), value)
+		}
+	})
+
+	It("has arguments that the program takes, each of them", func() {
+		for _, values := range []string{image, valuesFile(everything), valuesFile(everything + separate)} {
+			rendered := render(values)
+			for _, o := range rendered {
+				if o.GetKind() != "Deployment" {
+					continue
+				}
+				part := strings.TrimPrefix(o.GetName(), "forgeplane-")
+				// What comes before --help is read, and the program then does nothing else.
+				admin.Do(checkout.Program("forgeplane"), append(args(rendered, part), "--help")...)
+			}
+		}
+		Expect(admin.Fail(checkout.Program("forgeplane"), "all", "--no-such-flag", "--help")).To(ContainSubstring("unknown flag"))
+	})
+})
