@@ -36,6 +36,8 @@ const (
 type Proxy struct {
 	policy   *Policy
 	listener net.Listener
+	// resolver is the system's when it is nil.
+	resolver *net.Resolver
 
 	mu     sync.Mutex
 	routes map[string]*route
@@ -217,7 +219,7 @@ func (p *Proxy) dial(ctx context.Context, address string, way *route) (net.Conn,
 		way.fail(fmt.Errorf("%s: %w", host, err))
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: p.resolver, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
 		addr, err := addrOf(resolved)
 		if err != nil {
 			return err
