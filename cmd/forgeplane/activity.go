@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -74,6 +76,17 @@ func openActivity(ctx context.Context, o *options) (*activity.Store, error) {
 		return nil, err
 	}
 	return activity.Open(ctx, activity.Options{Database: database})
+}
+
+// addSweeper adds to mgr what removes the activity of objects that are gone.
+func addSweeper(mgr ctrl.Manager, s shared) error {
+	sweeper := activity.NewSweeper(s.activity, map[string]activity.Exists{
+		activity.KindLabel: s.catalog.LabelExists, activity.KindTriggerToken: s.catalog.TriggerTokenExists,
+	}, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
+	if err := mgr.Add(sweeper); err != nil {
+		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
+	}
+	return nil
 }
 
 // activityReachable checks whether the database answers. Who asks is told no reason, so the log is.

@@ -94,6 +94,9 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		if err := mgr.Add(registration.NewWatch(o.registration(mgr, direct))); err != nil {
 			return fmt.Errorf("adding the watch of the servers: %w", err)
 		}
+		if err := addSweeper(mgr, s); err != nil {
+			return err
+		}
 	}
 	if p.server {
 		if err := addServer(mgr, o, s); err != nil {

@@ -116,6 +116,12 @@ func (c *Catalog) HoldsLabelID(ctx context.Context, l *v1alpha1.Label) (bool, er
 	return err == nil && Oldest(found).GetUID() == l.UID, err
 }
 
+// LabelExists reports whether there is a label with an id, be it in force or not.
+func (c *Catalog) LabelExists(ctx context.Context, id int64) (bool, error) {
+	found, err := c.labels(ctx, IndexID, strconv.FormatInt(id, 10))
+	return len(found) > 0, err
+}
+
 // LabelHolder returns the oldest label of a title that is declared for a scope itself or for a group above; nil when there is
 // none.
 func (c *Catalog) LabelHolder(ctx context.Context, s Scope, title string) (*v1alpha1.Label, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +65,12 @@ func (c *Catalog) TriggerTokensOfSecret(ctx context.Context, namespace string, r
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.SecretRef().Key != ref.Key }), nil
+}
+
+// TriggerTokenExists reports whether there is a trigger token with an id, be it in force or not.
+func (c *Catalog) TriggerTokenExists(ctx context.Context, id int64) (bool, error) {
+	found, err := c.triggerTokens(ctx, IndexID, strconv.FormatInt(id, 10))
+	return len(found) > 0, err
 }
 
 // TriggerTokensOfDigest returns the trigger tokens of all namespaces whose accepted value has a digest.
