@@ -7,6 +7,8 @@ const (
 	LabelSecret = "forgeplane.dev/secret"
 	// SecretOfTriggerToken is the value of LabelSecret on the Secrets that trigger tokens use.
 	SecretOfTriggerToken = "trigger-token"
+	// SecretOfRemoteMirror is the value of LabelSecret on the Secrets of mirrors that are to be followed, without their content.
+	SecretOfRemoteMirror = "remote-mirror"
 
 	// AnnotationRotate on a TriggerToken asks for another value, once for each text that it is set to.
 	AnnotationRotate = "forgeplane.dev/rotate"

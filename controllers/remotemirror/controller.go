@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -70,7 +71,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
@@ -80,6 +81,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	all := &v1alpha1.RemoteMirrorList{}
 	w := frame.NewWatch(mgr, "remotemirror", &v1alpha1.RemoteMirror{}, o).
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, secretKey)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.catalog.GuardedMirrors).
 		OnDeclared(&v1alpha1.Group{}, c.catalog.GuardedMirrors).
 		OnReleased(&v1alpha1.RemoteMirror{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
@@ -132,7 +134,10 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 		at = report{}
 	}
 	want := goal{refs: p.Status.RefsChecksum, rules: rules.digest()}
-	if at.phase == idle && due(m, want, now) {
+	if want.secret, err = c.secretVersion(ctx, m); err != nil {
+		return err
+	}
+	if at.phase == idle && (due(m, want, now) || m.Status.LastError != "" && c.pool.corrected(m.UID, want)) {
 		at = c.pool.begin(m, host, want, c.push(m, p.DeepCopy(), rules))
 		m.Status.HandledSync = requested(m)
 	}

@@ -109,6 +109,30 @@ var _ = Describe("A mirror", func() {
 		Expect(m.Status.Attempts).To(BeZero())
 	})
 
+	It("is pushed to at once when a Secret that bears the label is put right", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		s := secret("target", map[string]string{"username": username, "password": "wrong-horse"})
+		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}
+		f.Create(s)
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "does not accept the credentials")
+		f.ExpectRestartWritesNothing()
+		pass(m, 15*time.Second)
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
+		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+
+		By("leaving alone what works")
+		asked := there.asked.Load()
+		f.Change(s, func() { s.StringData = map[string]string{"note": "unchanged"} })
+		f.ExpectRestartWritesNothing()
+		Expect(there.asked.Load()).To(Equal(asked))
+	})
+
 	It("is tried again with a growing delay, not by what is pushed meanwhile, and at once when somebody asks", func() {
 		f.Run()
 		commit("one")

@@ -26,6 +26,8 @@ type pool struct {
 	waiting []*job
 	running int
 	hosts   map[string]int
+	// secrets are the versions of the Secrets when pushes were begun last.
+	secrets map[types.UID]string
 	// launch starts a job; nil while the pool does not run.
 	launch func(*job)
 }
@@ -50,6 +52,8 @@ type job struct {
 type goal struct {
 	// refs is the checksum of the refs of the project, and rules a digest of what is pushed of them.
 	refs, rules string
+	// secret is the version of the Secret that the push goes with, as far as that is known.
+	secret string
 }
 
 // phase is how far a job is.
@@ -75,7 +79,7 @@ type report struct {
 func newPool(clk clock.PassiveClock, l Limits) *pool {
 	return &pool{
 		clock: clk, limits: l, wake: make(chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]),
-		jobs: map[types.UID]*job{}, hosts: map[string]int{},
+		jobs: map[types.UID]*job{}, hosts: map[string]int{}, secrets: map[types.UID]string{},
 	}
 }
 
@@ -85,11 +89,19 @@ func (p *pool) begin(m *v1alpha1.RemoteMirror, host string, g goal, run pushFunc
 	defer p.mu.Unlock()
 	if p.jobs[m.UID] == nil {
 		j := &job{mirror: m.DeepCopy(), host: host, goal: g, run: run}
-		p.jobs[m.UID] = j
+		p.jobs[m.UID], p.secrets[m.UID] = j, g.secret
 		p.waiting = append(p.waiting, j)
 		p.dispatch()
 	}
 	return p.jobs[m.UID].report()
+}
+
+// corrected reports whether the Secret of a mirror is another one than when its last push began, which was here.
+func (p *pool) corrected(uid types.UID, g goal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	version, known := p.secrets[uid]
+	return known && version != g.secret
 }
 
 // look says how far the push of a mirror is. One that has ended is told of once.
@@ -121,6 +133,7 @@ func (j *job) report() report {
 func (p *pool) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	delete(p.secrets, uid)
 	j := p.jobs[uid]
 	if j == nil {
 		return

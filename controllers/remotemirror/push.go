@@ -101,6 +101,24 @@ func (c *Controller) push(m *v1alpha1.RemoteMirror, p *v1alpha1.Project, r rules
 	}
 }
 
+// secretVersion tells apart what the Secret of a mirror has been, where it bears the label by which the cache follows it. It is empty
+// where it does not, or there is none.
+func (c *Controller) secretVersion(ctx context.Context, m *v1alpha1.RemoteMirror) (string, error) {
+	if m.Spec.SecretRef == nil {
+		return "", nil
+	}
+	var s corev1.Secret
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.SecretRef.Name}, &s)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("looking for a change of Secret %s: %w", m.Spec.SecretRef.Name, err)
+	}
+	return s.ResourceVersion, nil
+}
+
+func secretKey(_ context.Context, obj client.Object) []string {
+	return []string{catalog.SecretKey(obj.GetNamespace(), obj.GetName())}
+}
+
 // credentials reads a Secret of the mirror's own namespace.
 func (c *Controller) credentials(ctx context.Context, key client.ObjectKey) (username, password string, err error) {
 	var secret corev1.Secret

@@ -85,7 +85,7 @@ func (c *Controller) read(ctx context.Context, t *v1alpha1.TriggerToken) (*corev
 	key := client.ObjectKey{Namespace: t.Namespace, Name: t.SecretRef().Name}
 	s := &corev1.Secret{}
 	err := c.client.Get(ctx, key, s)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || err == nil && s.Labels[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
 		err = c.secrets.Get(ctx, key, s)
 	}
 	if apierrors.IsNotFound(err) {

@@ -221,6 +221,16 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 	var t *v1alpha1.TriggerToken
 	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build() })
 
+	It("is adopted from a mirror, of whose Secret the cache has no content", func() {
+		s := secret("ci", "token", chosen)
+		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}
+		f.Create(s)
+		f.Create(t)
+		f.ExpectReady(t)
+		Expect(valueOf(t)).To(Equal(chosen))
+		Expect(secretOf(t).Labels).To(HaveKeyWithValue(v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken))
+	})
+
 	It("is adopted: it gets a label, and stays what it is", func() {
 		s := secret("ci", "token", chosen)
 		s.Labels, s.Annotations = map[string]string{"app": "ci"}, map[string]string{"note": "mine"}

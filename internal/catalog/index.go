@@ -25,7 +25,8 @@ const (
 	IndexKubernetes = "kubernetes"
 	// IndexDigest holds the digests of access tokens and trigger tokens, and of the values in Secrets of trigger tokens.
 	IndexDigest = "digest"
-	// IndexSecret holds the names of the Secrets that access tokens are kept in, and SecretKey of those of trigger tokens.
+	// IndexSecret holds the names of the Secrets that access tokens are kept in, and SecretKey of those of trigger tokens and
+	// mirrors.
 	IndexSecret = "secret"
 	// IndexClaim holds the parent's key and the own segment of groups and projects: who claims which full path.
 	IndexClaim = "claim"
@@ -111,6 +112,12 @@ func indexes() []index {
 		}},
 		index{&v1alpha1.RemoteMirror{}, IndexProject, func(o client.Object) []string {
 			return optional(o, &o.(*v1alpha1.RemoteMirror).Spec.ProjectRef)
+		}},
+		index{&v1alpha1.RemoteMirror{}, IndexSecret, func(o client.Object) []string {
+			if ref := o.(*v1alpha1.RemoteMirror).Spec.SecretRef; ref != nil {
+				return []string{SecretKey(o.GetNamespace(), ref.Name)}
+			}
+			return nil
 		}})
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -46,7 +47,7 @@ func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
 			&corev1.Secret{}: {Namespaces: map[string]ctrlcache.Config{
 				platform: {},
 				ctrlcache.AllNamespaces: {
-					LabelSelector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}),
+					LabelSelector: followed(),
 					Transform:     bounded,
 				},
 			}},
@@ -54,8 +55,17 @@ func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
 	}
 }
 
+// followed selects the Secrets of tenants that Forgeplane follows.
+func followed() labels.Selector {
+	r, err := labels.NewRequirement(v1alpha1.LabelSecret, selection.In, []string{v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfRemoteMirror})
+	if err != nil {
+		panic(err) // it is made of constants
+	}
+	return labels.NewSelector().Add(*r)
+}
+
 // bounded keeps of a tenant's Secret what a token can be, so that nobody fills the memory of the platform by way of a label. A
-// value that is too long for a token is still so afterwards.
+// value that is too long for a token is still so afterwards. Of a mirror's Secret it keeps no value: that is read when it is needed.
 func bounded(o any) (any, error) {
 	s, ok := o.(*corev1.Secret)
 	if !ok {
@@ -66,6 +76,9 @@ func bounded(o any) (any, error) {
 		if key != v1alpha1.AnnotationRotated {
 			delete(s.Annotations, key)
 		}
+	}
+	if s.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfRemoteMirror {
+		s.Data = nil
 	}
 	for key, value := range s.Data {
 		s.Data[key] = slices.Clone(value[:min(len(value), triggertoken.MaxLength+1)])

@@ -84,7 +84,7 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 		g.Expect(by.Namespaces).To(HaveLen(2))
 	}
 	g.Expect(platform.LabelSelector).To(BeNil())
-	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret=trigger-token"))
+	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (remote-mirror,trigger-token)"))
 	kept, err := tenants.Transform(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "s", Annotations: map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
@@ -99,4 +99,12 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	g.Expect(s.Data).To(HaveKeyWithValue("token", []byte("short")))
 	g.Expect(s.Data["blob"]).To(HaveLen(256), "it is still too long")
 	g.Expect(cap(s.Data["blob"])).To(BeNumerically("<", 1024))
+
+	kept, err = tenants.Transform(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "7", Labels: map[string]string{"forgeplane.dev/secret": "remote-mirror"}},
+		Data:       map[string][]byte{"password": []byte("short")},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(kept.(*corev1.Secret).Data).To(BeEmpty(), "the credentials of a mirror are not kept in memory")
+	g.Expect(kept.(*corev1.Secret).ResourceVersion).To(Equal("7"))
 }

@@ -147,7 +147,7 @@ func (f *Forge) clean() {
 		})).To(Succeed())
 	}
 	for _, which := range []client.ListOption{
-		client.InNamespace(PlatformNamespace), client.MatchingLabels{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+		client.InNamespace(PlatformNamespace), client.HasLabels{v1alpha1.LabelSecret},
 	} {
 		var secrets corev1.SecretList
 		Expect(reader.List(ctx, &secrets, which)).To(Succeed())

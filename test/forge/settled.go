@@ -59,7 +59,7 @@ func cached(obj client.Object) bool {
 	case frame.Object, *corev1.Namespace:
 		return true
 	case *corev1.Secret:
-		return o.Namespace == PlatformNamespace || o.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfTriggerToken
+		return o.Namespace == PlatformNamespace || o.Labels[v1alpha1.LabelSecret] != ""
 	default:
 		return false
 	}

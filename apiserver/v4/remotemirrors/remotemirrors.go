@@ -146,6 +146,7 @@ func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, 
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: m.Namespace, Name: m.Spec.SecretRef.Name,
+			Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemoteMirror", Name: m.Name, UID: m.UID, Controller: ptr.To(true),
 			}},
