@@ -165,7 +165,7 @@ func TestWhoWaitsTooLongForAnArchiveMayComeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(engine.Close)
-	s.Serve(New(repository.New(engine, s.Catalog), familytest.WebURL).Table())
+	s.Serve(New(repository.New(engine, s.Catalog), s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
 	same, err := engine.Repository(filepath.Dir(s.git.Dir()), filepath.Base(s.git.Dir()))
 	if err != nil {
 		t.Fatal(err)
