@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/dsnet/compress/bzip2"    // the standard library reads bzip2 and does not write it
@@ -62,7 +63,8 @@ func (a archives) enter(ctx context.Context) error {
 const archiveTimeout = time.Hour
 
 // Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out.
-// It is never in memory or on disk as a whole. The error is ErrBusy where too many are written already.
+// It is never on disk as a whole, and in memory only if it is small: then it is remembered for a while. The error is ErrBusy where too
+// many are written already.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
 	if err := checkIDs(a.Commit); err != nil {
 		return err
@@ -71,6 +73,43 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 	if !ok {
 		return fmt.Errorf("path %.100q: %w", a.Path, ErrObjectNotFound)
 	}
+	if err := r.Check(); err != nil {
+		return err
+	}
+	const what = "writing an archive"
+	ids := strings.Join([]string{a.Commit, path, a.Prefix, string(a.Format)}, "\x00")
+	if known, ok := recalled[[]byte](r, what, ids); ok {
+		return writePieces(w, known)
+	}
+	keep := &keeper{to: w}
+	if err := r.archive(ctx, a, path, keep); err != nil {
+		return err
+	}
+	if keep.kept != nil {
+		remember(r, what, ids, keep.kept, len(keep.kept))
+	}
+	return nil
+}
+
+// keeper keeps what is written through it, unless it is too much.
+type keeper struct {
+	to   io.Writer
+	kept []byte
+	more bool
+}
+
+// Write implements io.Writer.
+func (k *keeper) Write(p []byte) (int, error) {
+	if k.more = k.more || len(k.kept)+len(p) > maxResult; k.more {
+		k.kept = nil
+	} else {
+		k.kept = append(k.kept, p...)
+	}
+	return k.to.Write(p)
+}
+
+// archive writes an archive of what is at a path.
+func (r *Repository) archive(ctx context.Context, a Archive, path string, w io.Writer) error {
 	if err := r.engine.archives.enter(ctx); err != nil {
 		return err
 	}

@@ -151,6 +151,34 @@ func TestFewArchivesAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
 	g.Expect(r.Archive(t.Context(), a, &out)).To(Succeed())
 }
 
+func TestASmallArchiveIsRememberedAndWaitsForNobody(t *testing.T) {
+	g := NewWithT(t)
+	c, commit := oddTree(t, "sha1")
+	e, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, ArchiveWait: time.Millisecond})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Close)
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	a := git.Archive{Commit: commit, Prefix: "x", Format: git.TarGzip}
+	var first, again bytes.Buffer
+	g.Expect(r.Archive(t.Context(), a, &first)).To(Succeed())
+	other := a
+	other.Prefix = "y"
+	held := turnstile{make(chan struct{}), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Archive(t.Context(), other, held) }()
+	<-held.seen
+	g.Expect(r.Archive(t.Context(), a, &again)).To(Succeed())
+	g.Expect(again.Bytes()).To(Equal(first.Bytes()))
+	for _, differs := range []git.Archive{
+		{Commit: commit, Prefix: "z", Format: git.TarGzip}, {Commit: commit, Prefix: "x", Format: git.Tar},
+		{Commit: commit, Prefix: "x", Format: git.TarGzip, Path: "dir"},
+	} {
+		g.Expect(r.Archive(t.Context(), differs, io.Discard)).To(MatchError(git.ErrBusy))
+	}
+	close(held.pass)
+	g.Expect(<-ended).To(Succeed())
+}
+
 func TestAnArchiveThatNobodyTakesAnyMoreEndsItsProcess(t *testing.T) {
 	g := NewWithT(t)
 	c, commit := oddTree(t, "sha1")

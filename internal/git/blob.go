@@ -24,8 +24,8 @@ type Blob struct {
 const (
 	// blobTimeout is how long it may take to read a blob, which takes as long as somebody takes to receive it.
 	blobTimeout = time.Hour
-	// blobPiece is how much of a blob that is in memory is written in one go.
-	blobPiece = 256 << 10
+	// piece is how much of what is in memory is written in one go.
+	piece = 256 << 10
 )
 
 // Blob returns the blob with an id. It is ErrObjectNotFound if there is no object of this id, or one of another type.
@@ -55,12 +55,17 @@ func (b Blob) Write(ctx context.Context, w io.Writer) error {
 		c.stdout = w
 		return b.repository.run(ctx, c)
 	}
-	for rest := b.content; len(rest) > 0; {
-		n := min(len(rest), blobPiece)
-		if _, err := w.Write(rest[:n]); err != nil {
+	return writePieces(w, b.content)
+}
+
+// writePieces writes what is in memory piece by piece: the client has some time for each.
+func writePieces(w io.Writer, content []byte) error {
+	for len(content) > 0 {
+		n := min(len(content), piece)
+		if _, err := w.Write(content[:n]); err != nil {
 			return err
 		}
-		rest = rest[n:]
+		content = content[n:]
 	}
 	return nil
 }

@@ -72,6 +72,20 @@ func recall[T any](ctx context.Context, r *Repository, what, ids string, size fu
 	}
 }
 
+// recalled returns what recall or remember has remembered.
+func recalled[T any](r *Repository, what, ids string) (value T, ok bool) {
+	found, ok := r.engine.results.GetIfPresent(result{r.dir, what, ids})
+	if !ok {
+		return value, false
+	}
+	return found.value.(T), true
+}
+
+// remember remembers what somebody has found out by himself, and nobody changes. It has at most maxResult bytes.
+func remember[T any](r *Repository, what, ids string, value T, bytes int) {
+	r.engine.results.Set(result{r.dir, what, ids}, remembered{value, bytes})
+}
+
 // forget forgets what was remembered of a repository: another one may come to the same place.
 func (e *Engine) forget(dir string) {
 	for question := range e.results.Keys() {
