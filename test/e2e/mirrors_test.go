@@ -125,6 +125,19 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		abbey.patch("remotemirror/copy", `{"spec":{"keepDivergentRefs":false}}`)
 		eventually("what was kept", func() bool { return strings.Contains(refs(), max.Git("rev-parse", "HEAD")+"\trefs/heads/main") })
 
+		By("pushing a part of the branches")
+		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"mirror_branch_regex":"^(release|hotfix)/"}`)
+		abbey.waitReady("remotemirror/copy")
+		max.Git("push", "origin", "HEAD:refs/heads/left-out", "HEAD:refs/heads/release/1")
+		eventually("a branch that matches", func() bool { return strings.Contains(refs(), "refs/heads/release/1") })
+		Expect(refs()).NotTo(ContainSubstring("left-out"))
+		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"mirror_branch_regex":"","only_protected_branches":true}`)
+		abbey.waitReady("remotemirror/copy")
+		protected := max.Commit("protected.txt", "Protected.\n")
+		max.Git("push", "origin", "HEAD:refs/heads/release/2", "HEAD:refs/heads/main")
+		eventually("a protected branch", func() bool { return strings.Contains(refs(), protected+"\trefs/heads/main") })
+		Expect(refs()).NotTo(ContainSubstring("refs/heads/release/2"))
+
 		Expect(client.Status("DELETE " + path)).To(Equal(http.StatusNoContent))
 		abbey.kubectl("wait", "--for=delete", "--timeout=30s", "remotemirror/copy")
 		abbey.kubectl("get", "secret", "copy") // it is somebody else's
@@ -176,7 +189,7 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		target.release()
 		start()
 		abbey.waitReady("remotemirror/held")
-		Expect(target.work.Git("ls-remote", target.repository)).To(ContainSubstring(max.Git("rev-parse", "origin/main") + "\trefs/heads/main"))
+		Expect(target.work.Git("ls-remote", "--heads", "--tags", target.repository)).To(Equal(max.Git("ls-remote", "--heads", "--tags", "origin")))
 
 		By("a target that vanishes, and comes back")
 		gone := target.repository + ".gone"
