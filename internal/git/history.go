@@ -180,11 +180,11 @@ func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Co
 	})
 }
 
-func sizeOfCommits(all []*Commit) (bytes int) {
+func sizeOfCommits(all []*Commit) (size int) {
 	for _, c := range all {
-		bytes += len(c.Message) + 600
+		size += len(c.Message) + 600
 	}
-	return bytes
+	return size
 }
 
 // readCommits reads commits, many in one go.
