@@ -103,7 +103,8 @@ func (l Log) key() string {
 // args are those of a git log that says ids. How many of them are to be skipped is left to the reader where git follows
 // renames: it would count what it does not show.
 func (l Log) args() (args []string, skip int) {
-	args = []string{"log", "--stdin", "--format=%H", "--no-show-signature", "--no-notes"}
+	// A .mailmap of the default branch says nothing of these commits.
+	args = []string{"log", "--stdin", "--format=%H", "--no-mailmap", "--no-show-signature", "--no-notes"}
 	option := func(set bool, text string) {
 		if set {
 			args = append(args, text)
