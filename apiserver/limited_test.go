@@ -34,8 +34,9 @@ func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
 		return answer.Body.String()
 	}
 	for what, paths := range map[string][]string{
-		"archive": {"/projects/10/repository/archive", "/projects/10/repository/archive.zip", "/projects/10/repository/archive.bz2"},
-		"blob":    {large},
+		"archive":   {"/projects/10/repository/archive", "/projects/10/repository/archive.zip", "/projects/10/repository/archive.bz2"},
+		"blob":      {large},
+		"changelog": {"/projects/10/repository/changelog?version=1.1.0"},
 	} {
 		for i := range 7 {
 			want := "200"

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +48,9 @@ type brought struct {
 func (b *brought) Brought(_ context.Context, project int64, commits []string) (map[string]int64, error) {
 	if b.meanwhile != nil {
 		b.meanwhile()
+	}
+	if len(b.iids) == 0 {
+		return nil, b.err
 	}
 	found := map[string]int64{}
 	for _, id := range commits {
@@ -410,4 +415,26 @@ func TestALinkIsNoChangelog(t *testing.T) {
 	if got, want := p.add("dora", "20", map[string]string{"version": "1.1.0", "branch": "topic"}), `422 {"message":"Failed to generate the changelog: \"CHANGELOG.md\" is a symbolic link"}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+}
+
+// TestAChangelogHasALimitOfCommits has 15,001 commits behind the tag, all of which are to be told of.
+func TestAChangelogHasALimitOfCommits(t *testing.T) {
+	var stream bytes.Buffer
+	for i := range 15_002 {
+		message := fmt.Sprintf("Change %d\n\nChangelog: changed\n", i)
+		fmt.Fprintf(&stream, "commit refs/heads/main\nmark :%d\ncommitter Ann <ann@example.com> %d +0000\ndata %d\n%s", i+1, 1_700_000_000+i, len(message), message)
+	}
+	stream.WriteString("reset refs/tags/v1.0.0\nfrom :1\n\n")
+	c := gittest.New(t, "sha1")
+	c.Import(t, &stream)
+	p := newPress(t, c)
+	const want = `422 {"message":"Failed to generate the changelog: There are more than 15000 commits since the start of the range"}`
+	if got := p.notes(t, "", "version=1.1.0"); got != want {
+		t.Errorf("got  %.300s\nwant %s", got, want)
+	}
+	begun := time.Now()
+	if got := p.notes(t, "", "version=1.1.0&to=main~1"); strings.Count(got, "\n- [Change ") != 15_000 {
+		t.Errorf("of 15,000 commits it has\n%.300s", got)
+	}
+	t.Logf("15,000 commits took %s", time.Since(begun))
 }
