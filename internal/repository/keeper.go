@@ -118,7 +118,7 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	case errors.Is(err, git.ErrMaintained): // and perhaps before this push was there
 		k.Pushed(project)
 		return nil
-	case errors.Is(err, git.ErrNotFound): // it was deleted
+	case errors.Is(repo.Check(), git.ErrNotFound): // it was deleted, perhaps in the middle
 		return nil
 	case yielding.Err() != nil:
 		result, err = "interrupted", nil

@@ -109,3 +109,15 @@ func TestAFailureOfMaintenanceIsCounted(t *testing.T) {
 	k.pushed(t)
 	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("failed"))
 }
+
+func TestARepositoryThatWasDeletedIsNoFailure(t *testing.T) {
+	g := NewWithT(t)
+	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
+	g.Expect(k.git.Remove()).To(Succeed())
+	k.keeper.Pushed(client.ObjectKeyFromObject(k.project))
+	g.Consistently(k.runs(t)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
+	g.Expect(k.git.Dir()).NotTo(BeADirectory())
+	g.Expect(k.git.Init(t.Context(), git.InitOptions{})).To(Succeed())
+	k.pushed(t)
+	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(Equal(map[string]int{"done": 1}))
+}
