@@ -187,7 +187,9 @@ func TestAnArchiveThatNobodyTakesAnyMoreEndsItsProcess(t *testing.T) {
 	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- r.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.TarBzip2}, io.Discard) }()
+	go func() {
+		ended <- r.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.TarBzip2}, io.Discard)
+	}()
 	eventually(t, "the archive is begun", func() bool { return exists(pid) })
 	leave()
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(MatchError(context.Canceled)))

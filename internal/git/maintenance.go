@@ -117,22 +117,38 @@ func (r *Repository) packWhole(ctx context.Context) error {
 	return r.repack(ctx, "--cruft", "--cruft-expiration="+unreachableAge)
 }
 
-// repack packs objects and removes what is packed otherwise. In the end Git removes the directories of loose objects that are empty,
-// also such as a push has just made for objects that it is about to put there, and the push fails. So none of them is empty.
+// repack packs objects and removes what is packed otherwise.
 func (r *Repository) repack(ctx context.Context, how ...string) error {
 	defer r.Evict()
-	for n := range 256 {
-		dir := filepath.Join(r.dir, "objects", fmt.Sprintf("%02x", n))
-		held := filepath.Join(dir, "tmp_obj_maintenance") // as temporary files are called
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("holding a directory of objects: %w", err)
-		}
-		if err := os.WriteFile(held, nil, 0o644); err != nil {
-			return fmt.Errorf("holding a directory of objects: %w", err)
-		}
-		defer os.Remove(held)
+	release, err := r.hold()
+	defer release()
+	if err != nil {
+		return fmt.Errorf("holding the directories of objects: %w", err)
 	}
 	return r.maintain(ctx, append([]string{"repack", "-d", "-n", "--quiet"}, how...)...)
+}
+
+// hold has a file in each directory of loose objects, until release is called. In the end of a repack Git removes those that are
+// empty, also such as a push has just made for objects that it is about to put there, and the push fails.
+func (r *Repository) hold() (release func(), err error) {
+	var held []string
+	release = func() {
+		for _, name := range held {
+			_ = os.Remove(name) // what stays is stale one day
+		}
+	}
+	for n := range 256 {
+		dir := filepath.Join(r.dir, "objects", fmt.Sprintf("%02x", n))
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return release, err
+		}
+		name := filepath.Join(dir, "tmp_obj_maintenance") // as temporary files are called
+		held = append(held, name)
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			return release, err
+		}
+	}
+	return release, nil
 }
 
 // graph brings the commit-graph up to date. Files of it that somebody has just looked up stay for a while.

@@ -172,7 +172,9 @@ func TestWhoWaitsTooLongForAnArchiveMayComeAgain(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	seen, ended := make(chan struct{}), make(chan error)
-	go func() { ended <- same.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, held{seen, ctx}) }()
+	go func() {
+		ended <- same.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, held{seen, ctx})
+	}()
 	<-seen
 	answer := s.As("", "GET /projects/20/repository/archive.zip", "")
 	if want := `503 {"message":"The server is busy. Please try again later."}`; answer.String() != want || answer.Header.Get("Retry-After") != "10" {
