@@ -125,7 +125,11 @@ var bodies = map[string]string{
 	"POST /projects/{id}/repository/branches":        `{"branch":"new","ref":"main"}`,
 	"POST /projects/{id}/repository/tags":            `{"tag_name":"v1.1.0","ref":"main"}`,
 
-	"GET /projects/{id}/repository/files/{file_path}": `{"ref":"main"}`,
+	"GET /projects/{id}/repository/files/{file_path}":    `{"ref":"main"}`,
+	"POST /projects/{id}/repository/files/{file_path}":   `{"branch":"bare","commit_message":"New","content":"new"}`,
+	"PUT /projects/{id}/repository/files/{file_path}":    `{"branch":"topic","commit_message":"Change","content":"changed"}`,
+	"DELETE /projects/{id}/repository/files/{file_path}": `{"branch":"topic","commit_message":"Delete"}`,
+	"POST /projects/{id}/repository/commits":             `{"branch":"topic","commit_message":"New","actions":[]}`,
 }
 
 // variants are further samples of endpoints for which it matters what exactly they are asked.

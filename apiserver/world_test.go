@@ -273,6 +273,7 @@ func history(t testing.TB) *gittest.Client {
 	c.Git(t, "branch", "topic")
 	c.Git(t, "tag", "v1.0.0")
 	c.Commit(t, "LICENSE", "Take it.\n")
+	c.Git(t, "branch", "bare", c.Git(t, "commit-tree", "-m", "Begin", c.Git(t, "mktree")))
 	return c
 }
 

@@ -112,9 +112,62 @@ var _ = throughEachDoor("Commits", func(d *door) {
 		}
 	})
 
+	It("are made of actions, and obey protections", func() {
+		team, history := d.cloned()
+		c := d.as(developer).Commits
+		created, r, err := c.CreateCommit(team.project.PathWithNamespace, &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("feature/one"), StartBranch: gitlab.Ptr("left"), CommitMessage: gitlab.Ptr("Change much\n\nWhy"),
+			AuthorName: gitlab.Ptr("Ann Author"), AuthorEmail: gitlab.Ptr("ann@example.com"),
+			Actions: []*gitlab.CommitActionOptions{
+				{Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("new/ünï \"x\""), Content: gitlab.Ptr("one\ntwo\n")},
+				{Action: gitlab.Ptr(gitlab.FileMove), FilePath: gitlab.Ptr("docs/moved.md"), PreviousPath: gitlab.Ptr("docs/a b.md")},
+				{Action: gitlab.Ptr(gitlab.FileUpdate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("AP8="), Encoding: gitlab.Ptr("base64")},
+				{Action: gitlab.Ptr(gitlab.FileChmod), FilePath: gitlab.Ptr("README.md"), ExecuteFilemode: gitlab.Ptr(true)},
+				{Action: gitlab.Ptr(gitlab.FileDelete), FilePath: gitlab.Ptr("file")},
+			},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.StatusCode).To(Equal(201))
+		history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), "feature/one:feature/one")
+		rev := func(name string) string { return history.Git(GinkgoTB(), "rev-parse", name) }
+		Expect(created.ID).To(Equal(rev("feature/one")))
+		Expect(created.ParentIDs).To(Equal([]string{rev("left")}))
+		Expect(created.Message).To(Equal("Change much\n\nWhy"))
+		Expect(created.Stats.Additions).To(BeNumerically(">=", 2))
+		Expect(created.ProjectID).To(Equal(team.project.ID))
+		Expect(history.Git(GinkgoTB(), "log", "-1", "--format=%an <%ae> %cn <%ce>", "feature/one")).To(
+			Equal("Ann Author <ann@example.com> Called developer <developer@example.com>"))
+		Expect(history.Git(GinkgoTB(), "diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "feature/one")).To(Equal(
+			strings.Join([]string{"M", "README.md", "D", "docs/a b.md", "A", "docs/moved.md", "D", "file", "A", "new/ünï \"x\"", ""}, "\x00")))
+		Expect(history.Git(GinkgoTB(), "ls-tree", "feature/one", "README.md")).To(HavePrefix("100755 blob"))
+		Expect(history.Git(GinkgoTB(), "show", "feature/one:README.md")).To(Equal("\x00\xff"))
+
+		_, _, err = d.as(maintainer).ProtectedBranches.ProtectRepositoryBranches(team.project.ID, &gitlab.ProtectRepositoryBranchesOptions{
+			Name: gitlab.Ptr("feature/*"), PushAccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		more := &gitlab.CreateCommitOptions{Branch: gitlab.Ptr("feature/one"), CommitMessage: gitlab.Ptr("More"), Stats: gitlab.Ptr(false)}
+		_, r, err = c.CreateCommit(team.project.ID, more)
+		Expect(err).To(HaveOccurred())
+		Expect(answered(r)).To(Equal(`403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`))
+		created, _, err = d.as(maintainer).Commits.CreateCommit(team.project.ID, more)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(created.ParentIDs).To(Equal([]string{rev("feature/one")}))
+		Expect(created.Stats).To(BeNil())
+	})
+
 	It("are refused in the words of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/commits"
+		for body, want := range map[string]string{
+			`{}`: `400 {"error":"branch is missing, commit_message is missing, actions is missing"}`,
+			`{"branch":"left","commit_message":"x","actions":[{"action":"create","file_path":"README.md"}]}`: `400 {"message":"A file with this name already exists"}`,
+			`{"branch":"left","commit_message":"x","actions":[{"action":"delete","file_path":"gone"}]}`:      `400 {"message":"A file with this name doesn't exist"}`,
+			`{"branch":"gone","commit_message":"x","actions":[]}`:                                            `400 {"message":"You can only create or edit files when you are on a branch"}`,
+		} {
+			Expect(answered(send(d.as(developer), "POST "+at, body))).To(Equal(want), body)
+		}
+		Expect(answered(send(d.as(guest), "POST "+at, `{"branch":"left","commit_message":"x","actions":[]}`))).To(Equal(`403 {"message":"403 Forbidden"}`))
 		for _, refused := range []struct {
 			who           *person
 			request, want string
@@ -172,9 +225,54 @@ var _ = throughEachDoor("Files", func(d *door) {
 		}
 	})
 
+	It("are created, updated and deleted by their paths", func() {
+		team, history := d.cloned()
+		c := d.as(developer).RepositoryFiles
+		for i, id := range []any{team.project.ID, team.project.PathWithNamespace} {
+			branch := gitlab.Ptr(fmt.Sprintf("files/%d", i))
+			created, r, err := c.CreateFile(id, "a b/ünï.md", &gitlab.CreateFileOptions{
+				Branch: branch, StartBranch: gitlab.Ptr("main"), Content: gitlab.Ptr("one\n"), CommitMessage: gitlab.Ptr("Create"),
+			})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.StatusCode).To(Equal(201))
+			Expect(created).To(Equal(&gitlab.FileInfo{FilePath: "a b/ünï.md", Branch: *branch}))
+			file, _, err := c.GetFile(id, "a b/ünï.md", &gitlab.GetFileOptions{Ref: branch})
+			Expect(err).NotTo(HaveOccurred())
+			update := &gitlab.UpdateFileOptions{
+				Branch: branch, Content: gitlab.Ptr("AP8="), Encoding: gitlab.Ptr("base64"), CommitMessage: gitlab.Ptr("Update"),
+				LastCommitID: gitlab.Ptr(file.LastCommitID), ExecuteFilemode: gitlab.Ptr(true),
+			}
+			_, r, err = c.UpdateFile(id, "a b/ünï.md", update)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.StatusCode).To(Equal(200))
+			_, r, err = c.UpdateFile(id, "a b/ünï.md", update)
+			Expect(err).To(HaveOccurred())
+			Expect(answered(r)).To(Equal(`400 {"message":"You are attempting to update a file that has changed since you started editing it."}`))
+			history.Git(GinkgoTB(), "fetch", "--quiet", remote(team.project), *branch)
+			Expect(history.Git(GinkgoTB(), "show", "FETCH_HEAD:a b/ünï.md")).To(Equal("\x00\xff"))
+			Expect(history.Git(GinkgoTB(), "log", "-2", "--format=%s by %an", "FETCH_HEAD")).To(Equal("Update by Called developer\nCreate by Called developer"))
+			r, err = c.DeleteFile(id, "a b/ünï.md", &gitlab.DeleteFileOptions{Branch: branch, CommitMessage: gitlab.Ptr("Delete")})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answered(r)).To(Equal("204"))
+			_, r, err = c.GetFile(id, "a b/ünï.md", &gitlab.GetFileOptions{Ref: branch})
+			Expect(err).To(MatchError(gitlab.ErrNotFound))
+			Expect(answered(r)).To(Equal(`404 {"message":"404 File Not Found"}`))
+		}
+	})
+
 	It("are refused in the words of the API", func() {
 		team, _ := d.cloned()
 		at := "projects/" + gitlab.PathEscape(team.project.PathWithNamespace) + "/repository/files/"
+		write := `{"branch":"left","commit_message":"x","content":"x"}`
+		for request, want := range map[string]string{
+			"POST " + at + "README.md": `400 {"message":"A file with this name already exists"}`,
+			"PUT " + at + "gone":       `400 {"message":"A file with this name doesn't exist"}`,
+			"DELETE " + at + "gone":    `400 {"message":"A file with this name doesn't exist"}`,
+			"POST " + at + ".git%2Fx":  `400 {"message":"invalid path: '.git/x'"}`,
+		} {
+			Expect(answered(send(d.as(developer), request, write))).To(Equal(want), request)
+			Expect(answered(send(d.as(guest), request, write))).To(Equal(`403 {"message":"403 Forbidden"}`), request)
+		}
 		for _, refused := range []struct {
 			who           *person
 			request, want string
