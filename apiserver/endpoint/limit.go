@@ -23,6 +23,9 @@ func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	return e
 }
 
+// BodyLimit is how many bytes a body may have.
+func (e *Endpoint) BodyLimit() int64 { return e.maxBody }
+
 // TooManyRequests is 429 for an endpoint that is Limited. It ends after the given time.
 func TooManyRequests(what string, wait time.Duration) *Error {
 	return &Error{
