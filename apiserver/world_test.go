@@ -2,10 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -200,9 +204,10 @@ type world struct {
 	repos   *repository.Repositories
 	handler *endpoint.Handler
 
-	// history is what is in the repository in the beginning, and pushes are how often its refs were changed since.
-	history    *gittest.Client
+	// repository is that of the project, refs are its refs in the beginning, by their files, and pushes are how often they were
+	// changed since.
 	repository *git.Repository
+	refs       map[string][]byte
 	pushes     atomic.Int32
 }
 
@@ -213,8 +218,46 @@ func (w *world) writes() int { return w.store.writes + int(w.pushes.Load()) }
 func (w *world) reset() {
 	w.store.reset()
 	if w.pushes.Swap(0) > 0 {
-		w.history.Git(w.t, "push", "--quiet", "--mirror", w.repository.Dir())
+		w.restore()
 	}
+}
+
+// restore writes the files of the refs as they were: with a process of git, that would take most of the time of the tests.
+func (w *world) restore() {
+	dir := filepath.Join(w.repository.Dir(), "refs")
+	if err := os.RemoveAll(dir); err != nil {
+		w.t.Fatal(err)
+	}
+	for name, text := range w.refs {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// refFiles are the files of all refs in a repository that has packed none.
+func refFiles(t *testing.T, repository string) map[string][]byte {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(repository, "packed-refs")); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("there are refs in packed-refs: %v", err)
+	}
+	files := map[string][]byte{}
+	refs := os.DirFS(filepath.Join(repository, "refs"))
+	err := fs.WalkDir(refs, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		files[path], err = fs.ReadFile(refs, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // newWorld returns one in which the project and its groups have a visibility.
@@ -226,10 +269,11 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	}
 	objects := declared(v)
 	app := project(objects, "app")
-	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app))), history: history(t)}
+	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
 	cat := w.store.world.Catalog()
 	w.repos = familytest.Repositories(t, cat)
-	w.repository = familytest.Push(t, w.repos, app, w.history)
+	w.repository = familytest.Push(t, w.repos, app, history(t))
+	w.refs = refFiles(t, w.repository.Dir())
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
 	happened := activitytest.Open(t)
