@@ -240,13 +240,13 @@ func (w *world) restore() {
 }
 
 // refFiles are the files of all refs in a repository that has packed none.
-func refFiles(t *testing.T, repository string) map[string][]byte {
+func refFiles(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(repository, "packed-refs")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, "packed-refs")); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("there are refs in packed-refs: %v", err)
 	}
 	files := map[string][]byte{}
-	refs := os.DirFS(filepath.Join(repository, "refs"))
+	refs := os.DirFS(filepath.Join(dir, "refs"))
 	err := fs.WalkDir(refs, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
