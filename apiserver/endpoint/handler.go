@@ -20,6 +20,7 @@ import (
 
 	"github.com/cespare/xxhash/v2" // of hashes that guard nothing, one that is as fast as memory
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 )
 
 // Guard says who calls, and whether he may.
@@ -41,6 +42,8 @@ type Options struct {
 	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer. Both are a minute when
 	// they are not set.
 	ReadTimeout, WriteTimeout time.Duration
+	// BodyWait is how long a body that is longer than usual waits for others of its kind; half a minute when it is not set.
+	BodyWait time.Duration
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -53,12 +56,15 @@ type Handler struct {
 	tables   []Table
 	buffers  sync.Pool
 	document func() []byte
+	// longBodies has a place for each body that is longer than usual.
+	longBodies *semaphore.Weighted
 }
 
 // NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
-	h := &Handler{options: o, mux: http.NewServeMux()}
+	o.BodyWait = cmp.Or(o.BodyWait, defaultBodyWait)
+	h := &Handler{options: o, mux: http.NewServeMux(), longBodies: semaphore.NewWeighted(longBodies)}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
 		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
@@ -195,6 +201,11 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	leave, err := h.admitBody(w, r, e)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer leave()
 	if sent, err = readTree(r, e.maxBody); err != nil {
 		return nil, nil, nil, err
 	}

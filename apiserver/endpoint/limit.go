@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -17,10 +18,33 @@ func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 // Limit is what Limited has set; 0 for no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
-// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over.
+// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over, so of those that are
+// longer than usual few are served at once; the others wait, and are answered with 503 if that takes long.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	e.maxBody = bytes
-	return e
+	return e.Also(http.StatusServiceUnavailable)
+}
+
+const (
+	// longBodies is how many bodies are held at once that are longer than usual.
+	longBodies = 4
+	// defaultBodyWait is how long one waits for its turn, and bodyRetry what a client is told to wait that did not have it.
+	defaultBodyWait = 30 * time.Second
+	bodyRetry       = 10 * time.Second
+)
+
+// admitBody waits until the body of a request may be read. leave is to be called when nothing of it is needed any more.
+func (h *Handler) admitBody(w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
+	if e.maxBody <= maxBody || r.ContentLength >= 0 && r.ContentLength <= maxBody {
+		return func() {}, nil
+	}
+	wait, stop := context.WithTimeout(r.Context(), h.options.BodyWait)
+	defer stop()
+	if err := h.longBodies.Acquire(wait, 1); err != nil {
+		return nil, Busy(bodyRetry)
+	}
+	h.awaitBody(w, r)
+	return func() { h.longBodies.Release(1) }, nil
 }
 
 // BodyLimit is how many bytes a body may have.

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
@@ -77,5 +80,53 @@ func TestTooManyRequestsAreRefusedInTwoForms(t *testing.T) {
 		if w.Code != 429 || w.Body.String() != want.body || w.Header().Get("Content-Type") != want.kind || w.Header().Get("Retry-After") != want.wait {
 			t.Errorf("%s: got %d %q, %v", path, w.Code, w.Body, w.Header())
 		}
+	}
+}
+
+func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	type request struct {
+		Text string `param:"text"`
+	}
+	hold := func(ctx context.Context, r *request) (endpoint.None, error) {
+		if r.Text[0] == 'h' {
+			begun <- struct{}{}
+			<-end
+		}
+		return endpoint.None{}, nil
+	}
+	h := endpoint.NewHandler(
+		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), BodyWait: time.Millisecond},
+		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
+	)
+	contract := endpointtest.Of(t, h)
+	post := func(kind string, size int) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, "/commits", strings.NewReader(`{"text":"`+kind+strings.Repeat("x", size)+`"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	const places, long, short = 4, 5 << 20, 1 << 10
+	held := make(chan int, places)
+	for range places {
+		go func() { held <- post("h", long).Code }()
+		<-begun
+	}
+	busy := post("x", long)
+	if err := contract.Check(http.MethodPost, "/commits", busy.Code, busy.Header(), busy.Body.Bytes()); err != nil || busy.Code != 503 || busy.Header().Get("Retry-After") != "10" {
+		t.Errorf("one too many was answered with %d %s, %v (%v)", busy.Code, busy.Body, busy.Header(), err)
+	}
+	if code := post("x", short).Code; code != 201 {
+		t.Errorf("one of usual length was answered with %d", code)
+	}
+	close(end)
+	for range places {
+		if code := <-held; code != 201 {
+			t.Errorf("one that was held was answered with %d", code)
+		}
+	}
+	if code := post("x", long).Code; code != 201 {
+		t.Errorf("one that came later was answered with %d", code)
 	}
 }
