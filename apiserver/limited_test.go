@@ -3,6 +3,7 @@ package apiserver
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,11 @@ func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
 	familytest.Push(t, w.repos, app, c)
 	large := "/projects/10/repository/blobs/" + c.Git(t, "rev-parse", "HEAD:large")
 	limited := ratelimit.New(ratelimit.Options{Endpoints: true, Clock: clocktesting.NewFakePassiveClock(noon)}).Handler(w.handler)
+	for e := range w.handler.Endpoints() {
+		if limit, what := e.Limit(); limit > 0 && !slices.Contains(Costly(), what) {
+			t.Errorf("%s %s is limited for %q, which no operator can change", e.Method(), e.Path(), what)
+		}
+	}
 	get := func(path string) string {
 		answer := httptest.NewRecorder()
 		limited.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))

@@ -147,3 +147,7 @@ func cloneWithPath(u *url.URL, escaped string) *url.URL {
 	inner.Path, _ = url.PathUnescape(escaped)
 	return &inner
 }
+
+// Costly are the names of what endpoints are limited for by themselves, whoever asks five times a minute: those that
+// ratelimit.Options takes.
+func Costly() []string { return []string{"archive", "blob", "changelog", "file"} }

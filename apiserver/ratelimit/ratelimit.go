@@ -29,6 +29,8 @@ type Options struct {
 	Unauthenticated int
 	// Endpoints says whether those that are endpoint.Limited are.
 	Endpoints bool
+	// Costly replaces, by the name of what they are limited for, how often a minute a user has it of a project; 0 for any number.
+	Costly map[string]int
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Clock          clock.PassiveClock
@@ -38,6 +40,7 @@ type Options struct {
 type Limiter struct {
 	users, addresses throttle
 	endpoints        bool
+	costly           map[string]int
 	proxies          []netip.Prefix
 	clock            clock.PassiveClock
 	requests         *counter
@@ -49,7 +52,7 @@ func New(o Options) *Limiter {
 	return &Limiter{
 		users:     newThrottle(o.Authenticated, "throttle_authenticated_api"),
 		addresses: newThrottle(o.Unauthenticated, "throttle_unauthenticated_api"),
-		endpoints: o.Endpoints, proxies: o.TrustedProxies, clock: o.Clock, requests: newCounter(),
+		endpoints: o.Endpoints, costly: o.Costly, proxies: o.TrustedProxies, clock: o.Clock, requests: newCounter(),
 	}
 }
 
@@ -152,6 +155,12 @@ func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subjec
 func CountThing(ctx context.Context, perMinute int, what string, user int64, subject func() string) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || !r.limiter.endpoints {
+		return nil
+	}
+	if chosen, ok := r.limiter.costly[what]; ok {
+		perMinute = chosen
+	}
+	if perMinute == 0 {
 		return nil
 	}
 	now := r.limiter.clock.Now()

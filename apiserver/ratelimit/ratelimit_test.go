@@ -159,6 +159,21 @@ func TestEndpointsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestOperatorsChooseOtherLimitsForWhatIsCostly(t *testing.T) {
+	for perMinute, served := range map[int]int{0: 50, 1: 1, 30: 30} {
+		h, _ := newServer(Options{Endpoints: true, Costly: map[string]int{"archive": perMinute}})
+		got := 0
+		for range 50 {
+			if get(h, "/projects/1/archive", "7", home).Code == http.StatusOK {
+				got++
+			}
+		}
+		if got != served {
+			t.Errorf("with %d a minute %d of 50 were served, want %d", perMinute, got, served)
+		}
+	}
+}
+
 func TestOnlyTrustedProxiesSayWhoCalls(t *testing.T) {
 	proxies, err := ParseProxies([]string{"10.0.0.0/8", "192.0.2.9", "fd00::/8"})
 	if err != nil {

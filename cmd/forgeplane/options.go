@@ -8,10 +8,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -102,6 +104,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
 		o.door.bind(f)
 		f.IntVar(&o.rateLimit.Authenticated, "rate-limit-authenticated", o.rateLimit.Authenticated, "REST requests of a user that are served in a minute; 0 for any number")
+		f.StringToIntVar(&o.rateLimit.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
+			strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
 		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", o.rateLimit.Unauthenticated, "REST requests from an address without a good token that are served in a minute; 0 for any number")
 		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
@@ -149,6 +153,11 @@ func (o *options) limits() (ratelimit.Options, error) {
 	limits := o.rateLimit
 	if limits.Authenticated < 0 || limits.Unauthenticated < 0 {
 		return limits, errors.New("--rate-limit-authenticated and --rate-limit-unauthenticated are to be 0 or more")
+	}
+	for what, perMinute := range limits.Costly {
+		if !slices.Contains(apiserver.Costly(), what) || perMinute < 0 {
+			return limits, fmt.Errorf("--rate-limit-costly: %s=%d is not one of %s with a number that is 0 or more", what, perMinute, strings.Join(apiserver.Costly(), ", "))
+		}
 	}
 	proxies, err := ratelimit.ParseProxies(o.trustedProxies)
 	if err != nil {

@@ -25,6 +25,8 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--external-url":             {"--external-url=forge.example"},
 		"--root-groups":              {"--root-groups=team-a"},
 		"--rate-limit-authenticated": {"--rate-limit-authenticated=-1"},
+		"--rate-limit-costly":        {"--rate-limit-costly=archive=-1"},
+		"archive, blob, changelog":   {"--rate-limit-costly=tree=5"},
 		"--trusted-proxies":          {"--trusted-proxies=everybody"},
 		"--tls-cert-file":            {"--tls-cert-file=tls.crt"},
 		"--audit-policy-file":        {"--audit-log-path=-"},
