@@ -93,19 +93,28 @@ func declares(m metav1.ManagedFieldsEntry) bool {
 
 // Create makes an object, with a REST id where its kind has one.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
-	if identified, ok := obj.(frame.Identified); ok {
-		if spec, _ := identified.IDs(); *spec == 0 {
-			id, err := w.ids.Allocate(ctx, identified)
-			if err != nil {
-				return err
-			}
-			*spec = id
-		}
+	if err := w.identify(ctx, obj); err != nil {
+		return err
 	}
 	if err := w.client.Create(ctx, obj); err != nil {
 		return explain(err)
 	}
 	return w.shown(ctx, obj)
+}
+
+// identify gives an object a REST id where its kind has one and nobody has given it one yet.
+func (w *Writer) identify(ctx context.Context, obj client.Object) error {
+	identified, ok := obj.(frame.Identified)
+	if !ok {
+		return nil
+	}
+	spec, _ := identified.IDs()
+	if *spec != 0 {
+		return nil
+	}
+	id, err := w.ids.Allocate(ctx, identified)
+	*spec = id
+	return err
 }
 
 // CreateUnseen makes an object of a kind that the cache does not hold, such as a Secret of a tenant.
@@ -143,7 +152,8 @@ func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result.
+// Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result, with a REST id
+// where its kind has one: what was declared a moment ago may still be without.
 func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() error) error {
 	key := client.ObjectKeyFromObject(obj)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -152,6 +162,9 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 		}
 		before := obj.DeepCopyObject().(client.Object)
 		if err := mutate(); err != nil {
+			return err
+		}
+		if err := w.identify(ctx, obj); err != nil {
 			return err
 		}
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

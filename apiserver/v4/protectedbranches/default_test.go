@@ -47,6 +47,21 @@ func TestTheProtectionThatAProjectMadeGivesWay(t *testing.T) {
 	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
 }
 
+func TestWhatIsChangedBeforeItHasAnIDGetsOne(t *testing.T) {
+	fresh := func() *v1alpha1.ProtectedBranch {
+		b := byProject()
+		b.Spec.ID = 0
+		return b
+	}
+	f := newForge(t, fresh())
+	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
+	f = newForge(t, fresh())
+	answer := f.As("mary", "PATCH /projects/20/protected_branches/trunk", `{"allow_force_push":true}`)
+	if changed := familytest.Decode[Branch](t, answer); answer.Code != http.StatusOK || changed.ID == 0 || !changed.AllowForcePush {
+		t.Errorf("got %s", answer)
+	}
+}
+
 func TestTheProtectionThatAProjectMakesMeanwhileGivesWay(t *testing.T) {
 	f := newForge(t)
 	made := false
