@@ -2,7 +2,7 @@
 
 GO ?= go
 # How long "make fuzz" runs each fuzz target.
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 
 # Tests on PostgreSQL run where FORGEPLANE_TEST_POSTGRES names a server, as within "sh hack/postgres.sh make test".
 ifeq ($(FORGEPLANE_TEST_POSTGRES),)

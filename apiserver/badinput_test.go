@@ -192,8 +192,11 @@ func (p *prober) placed(name, value string) string {
 
 func TestBadValuesInQueriesAreRefused(t *testing.T) {
 	probe(t, func(p *prober) {
-		for _, name := range append(p.op.query, p.op.form...) {
-			for _, text := range append([]string{"%", "%zz", "a=b&" + url.QueryEscape(name) + "[x]=c"}, texts...) {
+		for n, name := range append(p.op.query, p.op.form...) {
+			for i, text := range append([]string{"%", "%zz", "a=b&" + url.QueryEscape(name) + "[x]=c"}, texts...) {
+				if n >= len(p.op.query) && (i+n)%3 != 0 {
+					continue // what belongs into a form has all of them there
+				}
 				r := p.good()
 				r.query = url.QueryEscape(name) + "=" + text
 				r.what = fmt.Sprintf("%.60q as %s in the query", text, name)

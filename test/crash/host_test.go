@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -140,6 +141,31 @@ func (h *host) workers() (pids []int) {
 		pids = append(pids, pid)
 	}
 	return pids
+}
+
+// orphans are the workers that Forgeplane, as it runs now, has not started.
+func (h *host) orphans() []int {
+	GinkgoHelper()
+	return slices.DeleteFunc(h.workers(), func(pid int) bool {
+		for pid > 1 && pid != h.process.PID() {
+			pid = parent(pid)
+		}
+		return pid != 1
+	})
+}
+
+// parent is the process that has started another one, and 0 for one that has ended.
+func parent(pid int) int {
+	GinkgoHelper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The second field is the program's name in brackets, which may hold anything.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	number, err := strconv.Atoi(fields[1])
+	Expect(err).NotTo(HaveOccurred())
+	return number
 }
 
 // url is the address of a project in "yard".

@@ -18,7 +18,7 @@ import (
 // expectWhole expects that nothing is lost, damaged, doubled or left behind, and that each pusher can go on.
 func expectWhole(pushers []*pusher) {
 	GinkgoHelper()
-	Eventually(machine.workers).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
+	Eventually(machine.orphans).WithTimeout(soon).WithPolling(polling).Should(BeEmpty(), "processes that outlived Forgeplane")
 	Eventually(machine.locks).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
 	expectOneRepositoryEach()
 	expectUniqueIDs()

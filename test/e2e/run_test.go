@@ -107,7 +107,9 @@ var _ = Describe("make run", func() {
 		})
 
 		It("leaves no process behind when it is interrupted", func() {
-			Expect(checkout.Processes()).To(HaveLen(5), "itself, Forgeplane, and the three of the control plane")
+			// What reads repositories ends by itself when nobody has asked for a while.
+			Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).
+				Should(HaveLen(5), "itself, Forgeplane, and the three of the control plane")
 			report("stopped after", running.Interrupt())
 			Expect(checkout.Processes()).To(BeEmpty())
 			expectCleanLogs()
