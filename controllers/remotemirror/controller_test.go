@@ -243,8 +243,11 @@ var _ = Describe("A mirror", func() {
 		f.Create(m)
 		expectPushed(m)
 		Expect(there.refs()).To(And(HaveLen(3), HaveKey("refs/heads/main"), HaveKey("refs/heads/theirs"), HaveKey("refs/tags/v1")))
+		before := m.Status.PushedRules
 		f.Create(forge.ProtectedBranch("release/*").Of(acme).Build())
-		Eventually(there.refs).WithTimeout(20 * time.Second).Should(HaveKey("refs/heads/release/1"))
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.PushedRules", Not(Equal(before))))
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/release/1"))
 		f.ExpectRestartWritesNothing()
 	})
 
