@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
@@ -95,11 +96,12 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 		d.allow(team.project.ID, listed.ID)
 		// Most of them lead nowhere.
 		scope := jobTokenScope(team.project.ID)
+		before := scope.DeepCopy()
 		scope.Spec.Allowlist = nil
 		for id := range int64(99) {
 			scope.Spec.Allowlist = append(scope.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: 1<<40 + id}})
 		}
-		Expect(api.Update(context.Background(), scope)).To(Succeed())
+		Expect(api.Patch(context.Background(), scope, client.MergeFrom(before))).To(Succeed())
 		Eventually(func(g Gomega) {
 			all, _, err := d.as(maintainer).JobTokenScope.GetProjectJobTokenInboundAllowList(team.project.ID, nil)
 			g.Expect(err).NotTo(HaveOccurred())

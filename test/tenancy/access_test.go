@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -94,9 +95,13 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		Expect(p.Status.FullPath).To(Equal("bolt/brought"))
 		Expect(p.Status.RepositoryPath).NotTo(Equal(w.website.Status.RepositoryPath))
 
-		before := w.mine.Status
-		w.mine.Status.RepositoryPath, w.mine.Status.Storage, w.mine.Status.ID = w.website.Status.RepositoryPath, "elsewhere", 1
-		Expect(w.editor.Update(ctx, w.mine)).To(Succeed())
+		var before v1alpha1.ProjectStatus
+		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			w.Refresh(w.mine)
+			before = w.mine.Status
+			w.mine.Status.RepositoryPath, w.mine.Status.Storage, w.mine.Status.ID = w.website.Status.RepositoryPath, "elsewhere", 1
+			return w.editor.Update(ctx, w.mine)
+		})).To(Succeed())
 		w.Refresh(w.mine)
 		Expect(w.mine.Status).To(Equal(before))
 		w.expectUntouched()
