@@ -140,7 +140,7 @@ func (e *Endpoint) Status(code int) *Endpoint {
 
 // Also names statuses other than the usual ones with which it answers, such as 304, 405 and 503, for the OpenAPI document.
 func (e *Endpoint) Also(codes ...int) *Endpoint {
-	e.also = codes
+	e.also = append(e.also, codes...)
 	return e
 }
 

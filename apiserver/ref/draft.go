@@ -68,8 +68,10 @@ func (w *Writer) Commit(ctx context.Context, repo *git.Repository, d Draft) (id 
 	}
 	ref := Branches + d.Branch
 	err = w.Write(ctx, repo, func(ctx context.Context) ([]git.RefUpdate, error) {
-		if err := w.mayPush(ctx, ref); err != nil {
+		if may, err := w.MayPush(ctx, ref); err != nil {
 			return nil, err
+		} else if !may {
+			return nil, &Refused{Ref: ref, Reason: notAllowed}
 		}
 		parent, old, err := d.start(ctx, repo)
 		if err != nil {
@@ -102,22 +104,6 @@ func (d Draft) commit(ctx context.Context) (git.NewCommit, error) {
 
 // notAllowed is what clients know of a protected branch.
 const notAllowed = "You are not allowed to push into this branch"
-
-// mayPush says that the caller may not push to a branch, whatever it is.
-func (w *Writer) mayPush(ctx context.Context, ref string) error {
-	s := auth.From(ctx)
-	rules, err := w.rules(ctx, s, ref)
-	if err != nil {
-		return err
-	}
-	switch may, err := MayPush(ctx, rules, w.guard.Actor(s), ref); {
-	case err != nil:
-		return err
-	case !may:
-		return &Refused{Ref: ref, Reason: notAllowed}
-	}
-	return nil
-}
 
 // start returns the commit that the draft follows, empty where there is none, and the one that the branch is at.
 func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old string, err error) {

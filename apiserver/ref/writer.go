@@ -162,6 +162,16 @@ func (w *Writer) rules(ctx context.Context, s auth.Subject, refs ...string) ([]p
 	return rules, nil
 }
 
+// MayPush is the function MayPush for the caller and the project that the request is about.
+func (w *Writer) MayPush(ctx context.Context, ref string) (bool, error) {
+	s := auth.From(ctx)
+	rules, err := w.rules(ctx, s, ref)
+	if err != nil {
+		return false, err
+	}
+	return MayPush(ctx, rules, w.guard.Actor(s), ref)
+}
+
 // MayPush reports whether an actor may push to a ref something that rewrites no history and has no owners.
 func MayPush(ctx context.Context, rules []protection.Rule, actor protection.Actor, ref string) (bool, error) {
 	v, err := protection.Decide(ctx, rules, actor, protection.Change{

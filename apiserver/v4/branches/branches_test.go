@@ -57,13 +57,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)
 	}
-	nothing, err := repos.Of(t.Context(), empty)
-	if err == nil {
-		err = nothing.Init(t.Context(), git.InitOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	familytest.Init(t, repos, empty, "sha1")
 	return s
 }
 

@@ -8,55 +8,26 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// shop is a forge with the public project web, whose repository is what a client has; "empty" has an empty one, and "new" none.
+// shop is one whose project web has what a client has.
 type shop struct {
-	*familytest.Forge
+	*familytest.Shop
 
 	client *gittest.Client
 }
 
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
-	project := func(name string, id int64) *v1alpha1.Project {
-		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
-	}
-	web, empty := project("web", 20), project("empty", 21)
-	f := familytest.New(t, familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
-		familytest.Shard(t, web, empty), web, empty, project("new", 22))
-	repos := familytest.Repositories(t, f.Catalog)
-	familytest.Push(t, repos, web, c)
-	nothing, err := repos.Of(t.Context(), empty)
-	if err == nil {
-		err = nothing.Init(t.Context(), git.InitOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &git.Writers{}, func(types.NamespacedName) {})
-	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
-	return &shop{Forge: f, client: c}
+	s := &shop{Shop: familytest.NewShop(t, c), client: c}
+	s.Serve(New(s.Repositories, s.Refs(), s.Clock, familytest.WebURL).Table())
+	return s
 }
 
-type asks struct{ request, want string }
-
-func (s *shop) expect(t *testing.T, all ...asks) {
-	t.Helper()
-	for _, a := range all {
-		if got := s.As("", a.request, "").String(); got != a.want {
-			t.Errorf("%s\ngot  %.900s\nwant %.900s", a.request, got, a.want)
-		}
-	}
-}
+type asks = familytest.Asks
 
 // history has five commits, one of them a merge, on two branches, and a tag.
 func history(t *testing.T, format string) *gittest.Client {
@@ -97,7 +68,7 @@ func TestACommitIsShownAsClientsKnowIt(t *testing.T) {
 		}
 		const stats = `,"stats":{"additions":0,"deletions":0,"total":0}`
 		const rest = `,"status":null,"last_pipeline":null,"project_id":20`
-		s.expect(t,
+		s.Expect(t,
 			asks{"GET " + at + "/main", "200 " + shown(`{"Cc":"Two"}`, stats+rest)},
 			asks{"GET " + at + "/" + id[:9] + "?stats=false", "200 " + shown(`{"Cc":"Two"}`, rest)},
 			asks{"GET " + at + "?per_page=1", "200 [" + shown(`{}`, "") + "]"},
@@ -184,7 +155,7 @@ func TestPagesOfCommits(t *testing.T) {
 func TestWhatIsMissingOfCommits(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const notFound = `404 {"message":"404 Commit Not Found"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET /projects/21/repository/commits", "200 []"},
 		asks{"GET /projects/21/repository/commits?all=true&with_stats=true", "200 []"},
 		asks{"GET /projects/22/repository/commits", "200 []"},
@@ -198,11 +169,11 @@ func TestWhatIsMissingOfCommits(t *testing.T) {
 		asks{"GET " + at + "/main/refs?type=other", `400 {"error":"type does not have a valid value"}`},
 	)
 	for _, name := range []string{"gone", "--all", "main:a", "v1..gone", "gone..v1", "main....v1", "^main", s.client.Git(t, "rev-parse", "main:a")} {
-		s.expect(t, asks{"GET " + at + "?ref_name=" + url.QueryEscape(name), notFound})
+		s.Expect(t, asks{"GET " + at + "?ref_name=" + url.QueryEscape(name), notFound})
 		for _, suffix := range []string{"", "/diff", "/refs"} {
-			s.expect(t, asks{"GET " + at + "/" + url.PathEscape(name) + suffix, notFound})
-			s.expect(t, asks{"GET /projects/21/repository/commits/main" + suffix, notFound})
-			s.expect(t, asks{"GET /projects/22/repository/commits/main" + suffix, notFound})
+			s.Expect(t, asks{"GET " + at + "/" + url.PathEscape(name) + suffix, notFound})
+			s.Expect(t, asks{"GET /projects/21/repository/commits/main" + suffix, notFound})
+			s.Expect(t, asks{"GET /projects/22/repository/commits/main" + suffix, notFound})
 		}
 	}
 }
@@ -214,7 +185,7 @@ func TestTheDiffOfACommit(t *testing.T) {
 		return fmt.Sprintf(`{"diff":%q,"new_path":%q,"old_path":%q,"a_mode":%q,"b_mode":%q,"new_file":%t,"renamed_file":false,"deleted_file":false,"too_large":false}`,
 			text, name, name, a, b, added)
 	}
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET " + at + "/v1~1/diff", "200 [" + show("a", "@@ -1,2 +1,3 @@\n 1\n-2\n+3\n+4\n", "100644", "100644", false) + "]"},
 		asks{"GET " + at + "/v1~1/diff?unidiff=true", "200 [" + show("a", "--- a/a\n+++ b/a\n@@ -1,2 +1,3 @@\n 1\n-2\n+3\n+4\n", "100644", "100644", false) + "]"},
 		asks{"GET " + at + "/main~3/diff", "200 [" + show("a", "@@ -0,0 +1,2 @@\n+1\n+2\n", "0", "100644", true) + "]"},
@@ -230,7 +201,7 @@ func TestTheDiffOfACommit(t *testing.T) {
 func TestTheRefsOfACommit(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const main, topic, v1 = `{"type":"branch","name":"main"}`, `{"type":"branch","name":"topic/one"}`, `{"type":"tag","name":"v1"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET " + at + "/main~3/refs", "200 [" + main + "," + topic + "," + v1 + "]"},
 		asks{"GET " + at + "/main~3/refs?type=all&per_page=1&page=2", "200 [" + topic + "]"},
 		asks{"GET " + at + "/topic%2Fone/refs?type=branch", "200 [" + main + "," + topic + "]"},

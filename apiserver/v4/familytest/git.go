@@ -35,16 +35,23 @@ func Repositories(t testing.TB, cat *catalog.Catalog) *repository.Repositories {
 	return repository.New(engine, cat)
 }
 
-// Push makes the repository of a project what a client has.
-func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
+// Init makes an empty repository for a project.
+func Init(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, objectFormat string) *git.Repository {
 	t.Helper()
 	r, err := repos.Of(t.Context(), p)
+	if err == nil {
+		err = r.Init(t.Context(), git.InitOptions{ObjectFormat: objectFormat})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Init(t.Context(), git.InitOptions{ObjectFormat: c.Git(t, "rev-parse", "--show-object-format")}); err != nil {
-		t.Fatal(err)
-	}
+	return r
+}
+
+// Push makes the repository of a project what a client has.
+func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *gittest.Client) *git.Repository {
+	t.Helper()
+	r := Init(t, repos, p, c.Git(t, "rev-parse", "--show-object-format"))
 	c.Git(t, "push", "--quiet", "--mirror", r.Dir())
 	return r
 }

@@ -2,10 +2,8 @@
 package files
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"io"
 	"slices"
 	"strings"
@@ -13,18 +11,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
-)
-
-const (
-	// largeFile is how many bytes a file has that is encoded piece by piece.
-	largeFile = 1 << 20
-	// limitedFile is how many bytes one has that is to be had limitedFiles times a minute, as a blob is.
-	limitedFile  = 10 << 20
-	limitedFiles = 5
 )
 
 // Family serves the files of projects.
@@ -97,16 +88,12 @@ func (f *Family) get(ctx context.Context, r *getRequest) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	if content.Size > largeFile {
-		file.large = func(w io.Writer) error { return encode(ctx, file, content, w) }
+	if blob.Large(content) {
+		file.large = func(w io.Writer) error { return blob.Write(ctx, w, file, content, "file") }
 		return file, nil
 	}
-	var whole bytes.Buffer
-	if err := content.Write(ctx, &whole); err != nil {
-		return File{}, err
-	}
-	file.Content = base64.StdEncoding.EncodeToString(whole.Bytes())
-	return file, nil
+	file.Content, err = blob.Text(ctx, content)
+	return file, err
 }
 
 type rawRequest struct {
@@ -121,8 +108,7 @@ func (f *Family) raw(ctx context.Context, r *rawRequest) (endpoint.Content, erro
 	if err != nil {
 		return endpoint.Content{}, err
 	}
-	return endpoint.Content{
-		Type: "text/plain", Header: file.rawHeader(), Size: content.Size,
-		Write: func(w io.Writer) error { return content.Write(ctx, w) },
-	}, nil
+	header := file.Header()
+	header["Content-Disposition"] = []string{inline(file.FileName)}
+	return blob.Raw(ctx, content, header), nil
 }

@@ -9,63 +9,32 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/files"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// shop is a forge with the public project web, whose repository is what a client has; "empty" has an empty one, and "new" none.
+// shop is one whose project web has what a client has.
 type shop struct {
-	*familytest.Forge
+	*familytest.Shop
 
 	client *gittest.Client
 }
 
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
-	project := func(name string, id int64) *v1alpha1.Project {
-		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
-	}
-	web, empty := project("web", 20), project("empty", 21)
-	f := familytest.New(t, familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
-		familytest.Shard(t, web, empty), web, empty, project("new", 22))
-	repos := familytest.Repositories(t, f.Catalog)
-	familytest.Push(t, repos, web, c)
-	nothing, err := repos.Of(t.Context(), empty)
-	if err == nil {
-		err = nothing.Init(t.Context(), git.InitOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &git.Writers{}, func(types.NamespacedName) {})
-	f.Serve(New(repos, w, f.Clock).Table())
-	return &shop{Forge: f, client: c}
+	s := &shop{Shop: familytest.NewShop(t, c), client: c}
+	s.Serve(New(s.Repositories, s.Refs(), s.Clock).Table())
+	return s
 }
 
-type asks struct{ request, want string }
-
-func (s *shop) expect(t *testing.T, all ...asks) {
-	t.Helper()
-	for _, a := range all {
-		if got := s.As("", a.request, "").String(); got != a.want {
-			t.Errorf("%s\ngot  %.900s\nwant %.900s", a.request, got, a.want)
-		}
-	}
-}
+type asks = familytest.Asks
 
 const at = "/projects/20/repository/files/"
 
@@ -184,14 +153,14 @@ func TestWhatIsNoFileIsNotFound(t *testing.T) {
 	s := newShop(t, c)
 	const noFile, noCommit = `404 {"message":"404 File Not Found"}`, `404 {"message":"404 Commit Not Found"}`
 	for _, p := range []string{"gone", "dir", "dir/", "/README.md", "README.md/", "README.md/x", "module", "dir//a b", "./README.md", "readme.md", "%"} {
-		s.expect(t, asks{"GET " + at + url.PathEscape(p) + "?ref=main", noFile}, asks{"GET " + at + url.PathEscape(p) + "/raw", noFile})
+		s.Expect(t, asks{"GET " + at + url.PathEscape(p) + "?ref=main", noFile}, asks{"GET " + at + url.PathEscape(p) + "/raw", noFile})
 	}
 	for _, revision := range []string{"gone", "--all", "main:dir", "main..v1", c.Git(t, "rev-parse", "main:README.md")} {
-		s.expect(t, asks{"GET " + at + "README.md?ref=" + url.QueryEscape(revision), noCommit},
+		s.Expect(t, asks{"GET " + at + "README.md?ref=" + url.QueryEscape(revision), noCommit},
 			asks{"GET " + at + "README.md/raw?ref=" + url.QueryEscape(revision), noCommit})
 	}
 	const notAPath = `400 {"error":"file_path should be a valid file path"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET " + at + "README.md", `400 {"error":"ref is missing"}`},
 		asks{"GET " + at + "README.md?ref=", `400 {"error":"ref is empty"}`},
 		asks{"GET " + at + "dir%2F..%2FREADME.md?ref=main", notAPath},
@@ -203,19 +172,6 @@ func TestWhatIsNoFileIsNotFound(t *testing.T) {
 	if head := s.As("", "HEAD "+at+"gone?ref=main", ""); head.Code != 404 {
 		t.Errorf("HEAD is answered %s", head)
 	}
-}
-
-// counted throws away what it is written, and counts it.
-type counted struct {
-	header http.Header
-	bytes  int
-}
-
-func (c *counted) Header() http.Header { return c.header }
-func (c *counted) WriteHeader(int)     {}
-func (c *counted) Write(p []byte) (int, error) {
-	c.bytes += len(p)
-	return len(p), nil
 }
 
 func TestLargeFilesTakeLittleMemory(t *testing.T) {
@@ -236,16 +192,12 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 	}
 	for request, want := range map[string]int{"GET huge/raw": size, "GET huge?ref=main": base64.StdEncoding.EncodedLen(size), "HEAD huge?ref=main": 0} {
 		method, target, _ := strings.Cut(request, " ")
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		w := &counted{header: http.Header{}}
-		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, at+target, http.NoBody))
-		runtime.ReadMemStats(&after)
-		if w.bytes < want || w.bytes > want+500 || w.header.Get("X-Gitlab-Size") != fmt.Sprint(size) {
-			t.Errorf("%s has %d bytes, want %d; the headers are %v", request, w.bytes, want, w.header)
+		header, length, memory := s.Stream(t, method+" "+at+target)
+		if length < want || length > want+500 || header.Get("X-Gitlab-Size") != fmt.Sprint(size) {
+			t.Errorf("%s has %d bytes, want %d; the headers are %v", request, length, want, header)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
-			t.Errorf("%s has taken %d bytes of memory", request, took)
+		if memory > 4<<20 {
+			t.Errorf("%s has taken %d bytes of memory", request, memory)
 		}
 	}
 }

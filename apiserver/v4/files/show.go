@@ -1,17 +1,12 @@
 package files
 
 import (
-	"bufio"
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -76,16 +71,6 @@ func printable(text string) string {
 	}, text)
 }
 
-// rawHeader goes with the content as it is: nobody keeps it, and no browser takes it for a page.
-func (f File) rawHeader() http.Header {
-	h := f.Header()
-	h["Content-Disposition"] = []string{inline(f.FileName)}
-	h["Cache-Control"] = []string{"max-age=0, private, must-revalidate, no-store, no-cache"}
-	h["Pragma"] = []string{"no-cache"}
-	h["Expires"] = []string{"Fri, 01 Jan 1990 00:00:00 GMT"}
-	return h
-}
-
 // inline has a browser show a file, and keep it under its name if it is kept.
 func inline(name string) string {
 	quoted := strings.Map(func(r rune) rune {
@@ -98,34 +83,4 @@ func inline(name string) string {
 		return `inline; filename="` + name + `"`
 	}
 	return mime.FormatMediaType("inline", map[string]string{"filename": name})
-}
-
-// encode writes the JSON of a file with a content that is not put together in memory.
-func encode(ctx context.Context, f File, content git.Blob, w io.Writer) error {
-	if content.Size > limitedFile {
-		if err := auth.Count(ctx, limitedFiles, "file"); err != nil {
-			return err
-		}
-	}
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	before, after := text[:len(text)-len(`"}`)], text[len(text)-len(`"}`):]
-	// Nothing is sent before there is something to send, so that a failure to begin is an answer.
-	out := bufio.NewWriterSize(w, 64<<10)
-	if _, err := out.Write(before); err != nil {
-		return err
-	}
-	encoder := base64.NewEncoder(base64.StdEncoding, out)
-	if err := content.Write(ctx, encoder); err != nil {
-		return err
-	}
-	if err := encoder.Close(); err != nil {
-		return err
-	}
-	if _, err := out.Write(after); err != nil {
-		return err
-	}
-	return out.Flush()
 }

@@ -116,7 +116,7 @@ func TestAnArchiveHasItsNameAndItsFiles(t *testing.T) {
 func TestWhatHasNoArchive(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const notFound = `404 {"message":"404 File Not Found"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET /projects/20/repository/archive?sha=other", notFound},
 		asks{"GET /projects/20/repository/archive.zip?sha=--remote=x", notFound},
 		asks{"GET /projects/20/repository/archive.bz2?path=other", notFound},
@@ -128,7 +128,7 @@ func TestWhatHasNoArchive(t *testing.T) {
 		asks{"GET /projects/20/repository/archive.rar", `404 {"error":"404 Not Found"}`},
 	)
 	s.Header = map[string][]string{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"no-cors"}}
-	s.expect(t, asks{"GET /projects/20/repository/archive", `406 {"message":"406 Not Acceptable"}`})
+	s.Expect(t, asks{"GET /projects/20/repository/archive", `406 {"message":"406 Not Acceptable"}`})
 }
 
 func TestAnArchiveTakesNoOptionFromAClient(t *testing.T) {
@@ -166,7 +166,7 @@ func TestWhoWaitsTooLongForAnArchiveMayComeAgain(t *testing.T) {
 	}
 	t.Cleanup(engine.Close)
 	s.Serve(New(repository.New(engine, s.Catalog), s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
-	same, err := engine.Repository(filepath.Dir(s.git.Dir()), filepath.Base(s.git.Dir()))
+	same, err := engine.Repository(filepath.Dir(s.Git.Dir()), filepath.Base(s.Git.Dir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,24 +1,13 @@
 package repositories
 
 import (
-	"bufio"
 	"context"
-	"encoding/base64"
-	"fmt"
 	"io"
 	"net/http"
 
-	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
-)
-
-const (
-	// largeBlob is how many bytes a blob has that is encoded piece by piece.
-	largeBlob = 1 << 20
-	// limitedBlob is how many bytes one has that is to be had limitedBlobs times a minute (API behaviour, section 2.1).
-	limitedBlob  = 10 << 20
-	limitedBlobs = 5
 )
 
 // Blob is what the API shows of a blob.
@@ -57,55 +46,13 @@ func (f *Family) blob(ctx context.Context, r *blobRequest) (Blob, error) {
 	if err != nil {
 		return Blob{}, err
 	}
-	if found.Size > limitedBlob {
-		if err := auth.Count(ctx, limitedBlobs, "blob"); err != nil {
-			return Blob{}, err
-		}
-	}
 	shown := Blob{Size: found.Size, Encoding: "base64", SHA: found.ID}
-	if found.Size > largeBlob {
-		shown.large = func(w io.Writer) error { return encode(ctx, found, w) }
+	if blob.Large(found) {
+		shown.large = func(w io.Writer) error { return blob.Write(ctx, w, shown, found, "blob") }
 		return shown, nil
 	}
-	content := make(buffer, 0, found.Size)
-	if err := found.Write(ctx, &content); err != nil {
-		return Blob{}, err
-	}
-	shown.Content = base64.StdEncoding.EncodeToString(content)
-	return shown, nil
-}
-
-// buffer is written to.
-type buffer []byte
-
-// Write implements io.Writer.
-func (b *buffer) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
-}
-
-// encode writes the JSON of a Blob.
-func encode(ctx context.Context, b git.Blob, w io.Writer) error {
-	// Nothing is sent before there is something to send, so that a failure to begin is an answer.
-	out := bufio.NewWriterSize(w, 64<<10)
-	fmt.Fprintf(out, `{"size":%d,"encoding":"base64","content":"`, b.Size)
-	encoder := base64.NewEncoder(base64.StdEncoding, out)
-	if err := b.Write(ctx, encoder); err != nil {
-		return err
-	}
-	if err := encoder.Close(); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, `","sha":%q}`, b.ID)
-	return out.Flush()
-}
-
-// rawHeader goes with the content of a file: nobody keeps it, and no browser takes it for a page.
-var rawHeader = http.Header{
-	"Content-Disposition": {"inline"},
-	"Cache-Control":       {"max-age=0, private, must-revalidate, no-store, no-cache"},
-	"Pragma":              {"no-cache"},
-	"Expires":             {"Fri, 01 Jan 1990 00:00:00 GMT"},
+	shown.Content, err = blob.Text(ctx, found)
+	return shown, err
 }
 
 func (f *Family) rawBlob(ctx context.Context, r *blobRequest) (endpoint.Content, error) {
@@ -113,10 +60,5 @@ func (f *Family) rawBlob(ctx context.Context, r *blobRequest) (endpoint.Content,
 	if err != nil {
 		return endpoint.Content{}, err
 	}
-	header := rawHeader.Clone()
-	header["X-Gitlab-Blob-Id"] = []string{found.ID}
-	return endpoint.Content{
-		Type: "text/plain", Header: header, Size: found.Size,
-		Write: func(w io.Writer) error { return found.Write(ctx, w) },
-	}, nil
+	return blob.Raw(ctx, found, http.Header{"Content-Disposition": {"inline"}, "X-Gitlab-Blob-Id": {found.ID}}), nil
 }

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"path"
 
-	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/changelog"
@@ -43,27 +41,15 @@ func (f *Family) addNotes(ctx context.Context, r *addNotesRequest) (status int, 
 		}
 		branch = head.Branch
 	}
-	if err := f.mayPush(ctx, branch); err != nil {
+	if may, err := f.writer.MayPush(ctx, ref.Branches+branch); err != nil {
 		return 0, err
+	} else if !may {
+		return 0, endpoint.Forbidden("You are not allowed to commit a changelog on this branch")
 	}
 	if err := f.commitNotes(ctx, repo, branch, r); err != nil && !errors.Is(err, errPresent) {
 		return 0, uncommitted(err)
 	}
 	return http.StatusOK, nil
-}
-
-// mayPush refuses callers who may not push to a branch.
-func (f *Family) mayPush(ctx context.Context, branch string) error {
-	s := auth.From(ctx)
-	rules, err := f.catalog.Rules(ctx, s.Scope, []string{branch})
-	if err != nil {
-		return fmt.Errorf("finding the protections: %w", err)
-	}
-	may, err := ref.MayPush(ctx, rules, f.guard.Actor(s), ref.Branches+branch)
-	if err == nil && !may {
-		return endpoint.Forbidden("You are not allowed to commit a changelog on this branch")
-	}
-	return err
 }
 
 // errPresent says that a changelog has what would be put into it.
@@ -115,8 +101,10 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	case err != nil:
 		return nil, err
 	default:
-		if err := notLinked(ctx, repo, commit, file); err != nil {
+		if entry, err := repo.Entry(ctx, commit, file); err != nil {
 			return nil, err
+		} else if entry.Mode == "120000" { // a symbolic link, the text of which is no changelog
+			return nil, changelog.Error(fmt.Sprintf("%.100q is a symbolic link", file))
 		}
 	}
 	after, changed := s.Insert(string(before))
@@ -124,24 +112,6 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 		return nil, errPresent
 	}
 	return []git.Action{{Kind: kind, Path: file, Content: []byte(after)}}, nil
-}
-
-// notLinked refuses a symbolic link, the text of which is no changelog.
-func notLinked(ctx context.Context, repo *git.Repository, commit, file string) error {
-	directory := path.Dir(file)
-	if directory == "." {
-		directory = ""
-	}
-	entries, err := repo.Tree(ctx, commit, directory, false)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Path == file && e.Mode == "120000" {
-			return changelog.Error(fmt.Sprintf("%.100q is a symbolic link", file))
-		}
-	}
-	return nil
 }
 
 // uncommitted is the answer for a section that was not committed.

@@ -68,14 +68,14 @@ func TestComparing(t *testing.T) {
 			}
 		})
 	}
-	s.expect(t, asks{"GET /projects/20/repository/compare?from=main&to=main", `200 {"commit":null,"commits":[],"diffs":[],"compare_timeout":false,` +
+	s.Expect(t, asks{"GET /projects/20/repository/compare?from=main&to=main", `200 {"commit":null,"commits":[],"diffs":[],"compare_timeout":false,` +
 		`"compare_same_ref":true,"web_url":"https://forge.example/acme/web/-/compare/` + id("main") + "..." + id("main") + `"}`})
 }
 
 func TestWhatCannotBeCompared(t *testing.T) {
 	s := newShop(t, forked(t))
 	const noRef = `404 {"message":"404 Ref Not Found"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET /projects/20/repository/compare", `400 {"error":"from is missing, to is missing"}`},
 		asks{"GET /projects/20/repository/compare?from=main", `400 {"error":"to is missing"}`},
 		asks{"GET /projects/20/repository/compare?from=main&to=", `400 {"error":"to is empty"}`},

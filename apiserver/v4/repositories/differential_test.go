@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,7 +22,7 @@ import (
 // TestAnswersAreWhatGitSays asks for random revisions and paths of the history of this project, of a large one with branches,
 // merges and renames, and of one with odd names, and holds each answer against what commands of git say.
 func TestAnswersAreWhatGitSays(t *testing.T) {
-	for name, c := range map[string]*gittest.Client{"this project": ourselves(t), "many commits": generated(t), "odd names": branched(t)} {
+	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": generated(t), "odd names": branched(t)} {
 		t.Run(name, func(t *testing.T) {
 			q := &questions{
 				shop: newShop(t, c), random: rand.New(rand.NewPCG(1, 2)), t: t,
@@ -45,20 +44,6 @@ func TestAnswersAreWhatGitSays(t *testing.T) {
 			}
 		})
 	}
-}
-
-// ourselves is the history that this test is in.
-func ourselves(t *testing.T) *gittest.Client {
-	t.Helper()
-	c := gittest.New(t, "sha1")
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said, err := c.Try("fetch", "--quiet", "--update-head-ok", root, "HEAD:refs/heads/main"); err != nil {
-		t.Skipf("these sources are in no repository: %s", said)
-	}
-	return c
 }
 
 // generated has 5,000 commits and 500 branches.

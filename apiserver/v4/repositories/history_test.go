@@ -33,7 +33,7 @@ func TestTheMergeBaseIsACommit(t *testing.T) {
 		`"title":"Change \"file\"","message":"Change \"file\"\n","author_name":"Ann Author","author_email":"ann@example.com",` +
 		`"authored_date":"2023-11-15T00:13:20.000+02:00","committer_name":"Ann Author","committer_email":"ann@example.com",` +
 		`"committed_date":"2023-11-15T00:13:20.000+02:00","trailers":{},"web_url":"https://forge.example/acme/web/-/commit/` + id + `"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET /projects/20/repository/merge_base?refs[]=left&refs[]=right", base},
 		asks{"GET /projects/20/repository/merge_base?refs=left,right,main", base},
 		asks{"GET /projects/20/repository/merge_base?refs[]=left&refs[]=" + id, base},
@@ -59,7 +59,7 @@ func TestContributorsAreOrdered(t *testing.T) {
 		`{"name":"Bo","email":"a@x","commits":2,"additions":0,"deletions":0}`,
 		`{"name":"Cy","email":"b@x","commits":1,"additions":0,"deletions":0}`
 	all := func(of ...string) string { return "200 [" + strings.Join(of, ",") + "]" }
-	s.expect(t,
+	s.Expect(t,
 		asks{target, all(cy, bo, ann)},
 		asks{target + "?sort=desc", all(ann, bo, cy)},
 		asks{target + "?order_by=name", all(ann, bo, cy)},

@@ -85,7 +85,7 @@ func TestATreeIsListedAsGitListsIt(t *testing.T) {
 func TestWhatIsMissingOfATree(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const noTree, noPath = `404 {"message":"404 Tree Not Found"}`, `404 {"message":"404 invalid revision or path Not Found"}`
-	s.expect(t,
+	s.Expect(t,
 		asks{"GET /projects/21/repository/tree", noTree},
 		asks{"GET /projects/22/repository/tree", noTree},
 		asks{"GET /projects/20/repository/tree?ref=other", noTree},
@@ -169,7 +169,7 @@ func TestAPageFollowsTheOneBeforeWhenItsLastEntryIsGone(t *testing.T) {
 	}
 	c.Git(t, "rm", "--quiet", "b")
 	c.Git(t, "commit", "--quiet", "--message=Remove b")
-	c.Git(t, "push", "--quiet", s.git.Dir(), "main")
+	c.Git(t, "push", "--quiet", s.Git.Dir(), "main")
 	if rest := familytest.Decode[[]Entry](t, s.As("", "GET "+m[1], "")); len(rest) != 2 || rest[0].Name != "c" {
 		t.Errorf("the rest is %v", rest)
 	}

@@ -48,13 +48,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 	w := ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
 	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
 	familytest.Push(t, repos, archived, c)
-	nothing, err := repos.Of(t.Context(), empty)
-	if err == nil {
-		err = nothing.Init(t.Context(), git.InitOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	familytest.Init(t, repos, empty, "sha1")
 	return s
 }
 

@@ -75,6 +75,23 @@ func (c *Client) Import(t testing.TB, stream io.Reader) {
 	c.Git(t, "gc", "--quiet")
 }
 
+// Head returns a client that has, on the branch "main", the commit that is checked out where the test runs: a real history. The test
+// is skipped where the sources are in no repository.
+func Head(t testing.TB) *Client {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := (&Client{Dir: here}).Try("rev-parse", "--show-toplevel")
+	if err != nil {
+		t.Skipf("these sources are in no repository: %s", root)
+	}
+	c := New(t, "sha1")
+	c.Git(t, "fetch", "--quiet", "--update-head-ok", strings.TrimSpace(root), "HEAD:refs/heads/main")
+	return c
+}
+
 // Commit writes a file, commits it, and returns the id of the commit.
 func (c *Client) Commit(t testing.TB, path, content string) string {
 	t.Helper()
@@ -101,6 +118,8 @@ func (c *Client) feed(stdin io.Reader, args []string) (stdout, stderr string, er
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.com",
 		"GIT_COMMITTER_NAME=Ann Author", "GIT_COMMITTER_EMAIL=ann@example.com",
+		// Otherwise every commit starts a process that finds nothing to do.
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false",
 	}, c.Env...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -1,0 +1,88 @@
+// Package blob is how the REST API gives the content of a blob: in Base64 within JSON, or as it is.
+package blob
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+const (
+	// large is how many bytes a blob has that is encoded piece by piece.
+	large = 1 << 20
+	// limited is how many bytes one has that a caller gets in Base64 aMinute times a minute (API behaviour, section 2.1).
+	limited = 10 << 20
+	aMinute = 5
+)
+
+// Large reports whether the content is not to be put together in memory: Write does without, and Text does not.
+func Large(b git.Blob) bool { return b.Size > large }
+
+// Text returns the content in Base64, on one line.
+func Text(ctx context.Context, b git.Blob) (string, error) {
+	var whole bytes.Buffer
+	whole.Grow(int(b.Size))
+	if err := b.Write(ctx, &whole); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(whole.Bytes()), nil
+}
+
+// empty is the field that Write fills. It stands nowhere else in JSON, as quotes within a text are escaped.
+const empty = `"content":""`
+
+// Write writes shown as JSON, in which an empty field content has the content in Base64. The error is one of the endpoint
+// where the caller has had too many: what names those that are counted.
+func Write(ctx context.Context, w io.Writer, shown any, b git.Blob, what string) error {
+	if b.Size > limited {
+		if err := auth.Count(ctx, aMinute, what); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return err
+	}
+	at := bytes.Index(text, []byte(empty))
+	if at < 0 {
+		return fmt.Errorf("%T has no empty content", shown)
+	}
+	at += len(empty) - len(`"`)
+	// Nothing is sent before there is something to send, so that a failure to begin is an answer.
+	out := bufio.NewWriterSize(w, 64<<10)
+	if _, err := out.Write(text[:at]); err != nil {
+		return err
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, out)
+	if err := b.Write(ctx, encoder); err != nil {
+		return err
+	}
+	if err := encoder.Close(); err != nil {
+		return err
+	}
+	if _, err := out.Write(text[at:]); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// Raw answers with the content as it is, and with header, to which it adds: nobody keeps it, and no browser takes it for a
+// page.
+func Raw(ctx context.Context, b git.Blob, header http.Header) endpoint.Content {
+	header["Cache-Control"] = []string{"max-age=0, private, must-revalidate, no-store, no-cache"}
+	header["Pragma"] = []string{"no-cache"}
+	header["Expires"] = []string{"Fri, 01 Jan 1990 00:00:00 GMT"}
+	return endpoint.Content{
+		Type: "text/plain", Header: header, Size: b.Size,
+		Write: func(w io.Writer) error { return b.Write(ctx, w) },
+	}
+}

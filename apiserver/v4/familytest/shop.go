@@ -1,0 +1,87 @@
+package familytest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// Shop is a forge with public projects of the group acme: web (20), whose repository is what a client has, empty (21), which
+// has an empty one, and new (22), for which no shard was chosen yet.
+type Shop struct {
+	*Forge
+
+	Repositories *repository.Repositories
+	// Git is the repository of web.
+	Git *git.Repository
+}
+
+// NewShop returns a shop, with more objects.
+func NewShop(t testing.TB, c *gittest.Client, more ...client.Object) *Shop {
+	t.Helper()
+	project := func(name string, id int64) *v1alpha1.Project {
+		return Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
+	}
+	web, empty := project("web", 20), project("empty", 21)
+	f := New(t, append([]client.Object{
+		Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), Shard(t, web, empty), web, empty, project("new", 22),
+	}, more...)...)
+	repos := Repositories(t, f.Catalog)
+	Init(t, repos, empty, "sha1")
+	return &Shop{Forge: f, Repositories: repos, Git: Push(t, repos, web, c)}
+}
+
+// Refs returns what changes branches and tags.
+func (s *Shop) Refs() *ref.Writer {
+	return ref.NewWriter(s.Guard, s.Catalog, s.Repositories, &git.Writers{}, func(types.NamespacedName) {})
+}
+
+// Asks is a request of nobody, and its answer: code and body.
+type Asks [2]string
+
+// Expect expects answers.
+func (f *Forge) Expect(t testing.TB, all ...Asks) {
+	t.Helper()
+	for _, a := range all {
+		if got := f.As("", a[0], "").String(); got != a[1] {
+			t.Errorf("%s\ngot  %.900s\nwant %.900s", a[0], got, a[1])
+		}
+	}
+}
+
+// counted throws away what it is written, and counts it.
+type counted struct {
+	header http.Header
+	bytes  int
+}
+
+func (c *counted) Header() http.Header { return c.header }
+func (c *counted) WriteHeader(int)     {}
+func (c *counted) Write(p []byte) (int, error) {
+	c.bytes += len(p)
+	return len(p), nil
+}
+
+// Stream sends a request as nobody and throws the body of the answer away. It returns how long that was, and how much memory was
+// taken meanwhile, both in bytes.
+func (f *Forge) Stream(t testing.TB, request string) (header http.Header, size int, memory uint64) {
+	t.Helper()
+	method, target, _ := strings.Cut(request, " ")
+	w := &counted{header: http.Header{}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody))
+	runtime.ReadMemStats(&after)
+	return w.header, w.bytes, after.TotalAlloc - before.TotalAlloc
+}
