@@ -56,6 +56,10 @@ func probe(t *testing.T, test func(p *prober)) {
 	t.Logf("%d requests", sent)
 }
 
+// spared reports whether the request of a number is not sent: a third of them do for another than the administrator, as what
+// differs for others is decided before anybody looks at values.
+func (p *prober) spared(n int) bool { return p.who.name != administrator && n%3 != 0 }
+
 // untouched says what is not as it was in the beginning, though nothing succeeded.
 func (p *prober) untouched() {
 	if changed := p.world.store.changes(); len(changed) > 0 {
@@ -194,7 +198,7 @@ func TestBadValuesInQueriesAreRefused(t *testing.T) {
 	probe(t, func(p *prober) {
 		for n, name := range append(p.op.query, p.op.form...) {
 			for i, text := range append([]string{"%", "%zz", "a=b&" + url.QueryEscape(name) + "[x]=c"}, texts...) {
-				if n >= len(p.op.query) && (i+n)%3 != 0 {
+				if p.spared(i+n) || n >= len(p.op.query) && (i+n)%3 != 0 {
 					continue // what belongs into a form has all of them there
 				}
 				r := p.good()
@@ -208,8 +212,11 @@ func TestBadValuesInQueriesAreRefused(t *testing.T) {
 
 func TestBadValuesInFormsAreRefused(t *testing.T) {
 	probe(t, func(p *prober) {
-		for _, name := range p.op.form {
-			for _, text := range append([]string{"%", "%zz"}, texts...) {
+		for n, name := range p.op.form {
+			for i, text := range append([]string{"%", "%zz"}, texts...) {
+				if p.spared(i + n) {
+					continue
+				}
 				form := p.op.asForm()
 				form.Del(name)
 				r := p.good()
@@ -224,8 +231,11 @@ func TestBadValuesInFormsAreRefused(t *testing.T) {
 
 func TestBadValuesInJSONAreRefused(t *testing.T) {
 	probe(t, func(p *prober) {
-		for _, way := range p.op.properties {
-			for _, literal := range literals {
+		for n, way := range p.op.properties {
+			for i, literal := range literals {
+				if p.spared(i + n) {
+					continue
+				}
 				name, text := at(way, literal)
 				r := p.good()
 				r.body = strings.NewReader(p.op.with(map[string]string{name: text}))

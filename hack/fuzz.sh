@@ -1,14 +1,16 @@
 #!/bin/sh
-# Runs every fuzz target of the module, each for the given time. Targets are found by their names in the test files.
+# Runs every fuzz target of the module, each for the given time. Targets are found by their names in the test files; the tests of
+# a package are built once for all that it has.
 set -eu
 
 fuzztime=${1:?usage: hack/fuzz.sh <time for each target>}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cache=$(go env GOCACHE)/fuzz/$(go list -m)
 
-# fuzz runs one target, and shows what it did when that is worth seeing.
+# fuzz runs one target of a directory, and shows what it did when that is worth seeing.
 fuzz() {
-	if go test -run '^$' -fuzz "^$2\$" -fuzztime "$fuzztime" "./$1" >"$work/log" 2>&1; then
+	if (cd "$1" && "$work/tests" -test.run='^$' -test.fuzz="^$2\$" -test.fuzztime="$fuzztime" -test.fuzzcachedir="$cache/$1") >"$work/log" 2>&1; then
 		echo "fuzz: $1 $2: $(grep '^fuzz: elapsed' "$work/log" | tail -n 1 | sed 's/^fuzz: elapsed: //')"
 		return 0
 	fi
@@ -22,12 +24,17 @@ fuzz() {
 	return 1
 }
 
-find . -name '.?*' -prune -o -name '*_test.go' -print | sort |
-	xargs grep -HoE '^func Fuzz[A-Za-z0-9_]*' | sed 's/:func / /' >"$work/targets"
+find . -name '.?*' -prune -o -name '*_test.go' -print |
+	xargs grep -HoE '^func Fuzz[A-Za-z0-9_]*' | sed 's|^\./\(.*\)/[^/]*:func |\1 |' | sort >"$work/targets"
 [ -s "$work/targets" ] || {
 	echo "FAIL: no fuzz targets found"
 	exit 1
 }
-while read -r file name; do
-	fuzz "$(dirname "$file")" "$name" </dev/null
+built=
+while read -r directory name; do
+	if [ "$built" != "$directory" ]; then
+		go test -c -fuzz=. -o "$work/tests" "./$directory"
+		built=$directory
+	fi
+	fuzz "$directory" "$name" </dev/null
 done <"$work/targets"
