@@ -109,7 +109,8 @@ func (d *development) startForgeplane(ctx context.Context, fail context.CancelCa
 	d.reporter.say("starting Forgeplane")
 	o := forgeplane.Options{
 		Programs: filepath.Join(d.settings.checkout, "bin"), Data: d.settings.data, Logs: d.settings.logs(),
-		HTTPPort: d.settings.httpPort, TLSPort: d.settings.tlsPort, HealthPort: d.settings.healthPort, ControlPlane: d.controlPlane,
+		HTTPPort: d.settings.httpPort, TLSPort: d.settings.tlsPort, HealthPort: d.settings.healthPort, Flags: d.settings.flags,
+		ControlPlane: d.controlPlane,
 	}
 	program, err := o.Program()
 	if err != nil {

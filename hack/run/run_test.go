@@ -16,10 +16,12 @@ func TestSettingsComeFromFlagsThenVariablesThenDefaults(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("HTTP_PORT", "9001")
 	t.Setenv("KUBE_PORT", "9002")
+	t.Setenv("RUN_FLAGS", " --a=b  --c ")
 	s, err := parseSettings([]string{"--kube-port=9003", "--data=/data"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]int{s.httpPort, s.kubePort, s.tlsPort, s.healthPort}).To(Equal([]int{9001, 9003, 18443, 18081}))
 	g.Expect(s.data).To(Equal("/data"))
+	g.Expect(s.flags).To(Equal([]string{"--a=b", "--c"}))
 	g.Expect(s.url()).To(Equal("http://127.0.0.1:9001"))
 }
 

@@ -20,6 +20,7 @@ type settings struct {
 	kubePort     int
 	tlsPort      int
 	healthPort   int
+	flags        []string // further ones of Forgeplane
 	readyTimeout time.Duration
 }
 
@@ -58,6 +59,11 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 		flags.IntVar(p.number, p.flag, standard, fmt.Sprintf("`port` for %s (variable %s)", p.purpose, p.variable))
 	}
 	flags.StringVar(&s.data, "data", environment("DEV_DIR", ".dev"), "`directory` that keeps everything (variable DEV_DIR)")
+	flags.Func("flags", "further `flags` of forgeplane all, separated by spaces (variable RUN_FLAGS)", func(text string) error {
+		s.flags = strings.Fields(text)
+		return nil
+	})
+	s.flags = strings.Fields(os.Getenv("RUN_FLAGS"))
 	flags.StringVar(&s.checkout, "checkout", ".", "`directory` of the checkout, with config and bin in it")
 	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "how long to wait for Forgeplane, and then for its objects, to be ready")
 	if err := flags.Parse(args); err != nil {

@@ -205,6 +205,17 @@ spec: {projectRef: {name: app}, url: "` + target.url + `", secretRef: {name: hel
 		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
 			Should(ContainSubstring(commit + "\trefs/heads/more"))
 		abbey.waitReady("remotemirror/held")
+		By("a target that hangs, and answers again")
+		target.hold()
+		commit = max.Commit("late.txt", "Late.\n")
+		max.MustPush("more")
+		abbey.kubectl("wait", "--for=jsonpath={.status.updateStatus}=Failed", "--timeout=60s", "remotemirror/held")
+		Expect(abbey.kubectl("get", "remotemirror", "held", "--output=jsonpath={.status.lastError}")).To(Equal("the push took longer than allowed"))
+		target.release()
+		abbey.kubectl("annotate", "--overwrite", "remotemirror", "held", "forgeplane.dev/sync=again")
+		Eventually(func() string { return target.work.Git("ls-remote", target.repository) }).WithTimeout(arrival).WithPolling(polling).
+			Should(ContainSubstring(commit + "\trefs/heads/more"))
+		abbey.waitReady("remotemirror/held")
 		abbey.kubectl("delete", "remotemirror", "held")
 	})
 })

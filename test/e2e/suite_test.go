@@ -50,7 +50,8 @@ var _ = BeforeSuite(func() {
 // start starts make run, waits until it is ready and sources its environment.
 func start(env ...string) {
 	GinkgoHelper()
-	running = checkout.Start(append(ports.Variables(), env...)...)
+	// A spec waits until a push has taken too long.
+	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_FLAGS=--mirror-timeout=15s"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
 }

@@ -55,6 +55,8 @@ type Options struct {
 	HTTPPort, TLSPort, HealthPort int
 	// ServicePort is where kube-apiserver finds the servers, such as a balancer in front of several; TLSPort when it is 0.
 	ServicePort int
+	// Flags are further ones of the program, which win over those that are given to it here.
+	Flags []string
 	// ControlPlane is what it works on; config/default is applied to it.
 	ControlPlane *controlplane.ControlPlane
 }
@@ -90,6 +92,7 @@ func (o Options) Program() (process.Program, error) {
 			"--runtime-dir="+filepath.Join(o.Data, "run"),
 		)
 	}
+	args = append(args, o.Flags...)
 	return process.Program{
 		Name:  "forgeplane",
 		Path:  filepath.Join(o.Programs, "forgeplane"),
