@@ -35,11 +35,12 @@ var reverts = regexp.MustCompile(`(?im)^This reverts commit ([0-9a-f]{64}|[0-9a-
 
 // Add looks at a commit. The newest has to come first: what it reverts is passed over later.
 func (c *Commits) Add(commit *git.Commit) {
-	for _, found := range reverts.FindAllStringSubmatch(commit.Message, -1) {
-		c.reverted[strings.ToLower(found[1])] = true
-	}
+	// What is reverted itself reverts nothing.
 	if c.reverted[commit.ID] {
 		return
+	}
+	for _, found := range reverts.FindAllStringSubmatch(commit.Message, -1) {
+		c.reverted[strings.ToLower(found[1])] = true
 	}
 	all := map[string]string{}
 	for _, t := range commit.Trailers() {

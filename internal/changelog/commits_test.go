@@ -29,6 +29,7 @@ func TestCommitsWithTheTrailerArePickedUnlessReverted(t *testing.T) {
 		"of a part of an id":     {[]string{"Revert\n\nThis reverts commit " + id("b")[:39], "B" + added}, "B added"},
 		"of a longer id":         {[]string{"Revert\n\nThis reverts commit " + id("b") + "b", "B" + added}, "B added"},
 		"two of them":            {[]string{"Revert\n\nThis reverts commit " + id("b") + "\nThis reverts commit " + id("c"), "B" + added, "C" + added}, ""},
+		"a revert of a revert":   {[]string{"Reapply\n\nThis reverts commit " + id("b"), "Revert" + "\n\nThis reverts commit " + id("c"), "C" + added}, "C added"},
 		"a revert that is older": {[]string{"A" + added, "Revert\n\nThis reverts commit " + id("a")}, "A added"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// heading is the beginning of a section: two # and what may be a version.
-var heading = regexp.MustCompile(`(?m)^##[ \t]+(\S+)`)
+// heading is the beginning of a section: two # and what begins with a version, as in "## 1.2.3: Better" and "## v1.2.3, in May".
+var heading = regexp.MustCompile(`(?m)^##[ \t]+(v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,200})`)
 
 // Insert puts a section into a changelog: before the first section of a lower version, or else at the end. It reports false
 // for a changelog that has a section of the version, and returns it as it is.
 func (s Section) Insert(changelog string) (string, bool) {
 	before := -1
 	for _, at := range heading.FindAllStringSubmatchIndex(changelog, -1) {
-		switch v, ok := ParseVersion(changelog[at[2]:at[3]]); {
+		switch v, ok := begins(changelog[at[2]:at[3]]); {
 		case !ok:
 		case v == s.Version:
 			return changelog, false
@@ -25,6 +25,14 @@ func (s Section) Insert(changelog string) (string, bool) {
 		return changelog[:before] + s.Text + "\n" + changelog[before:], true
 	}
 	return changelog + blankLine(changelog) + s.Text, true
+}
+
+// begins returns the longest version that a text begins with.
+func begins(text string) (v Version, ok bool) {
+	for ; text != "" && !ok; text = text[:len(text)-1] {
+		v, ok = ParseVersion(text)
+	}
+	return v, ok
 }
 
 // blankLine is what is missing at the end of a text for a blank line.

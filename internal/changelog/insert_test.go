@@ -18,6 +18,10 @@ func TestASectionGoesBeforeThatOfTheNextLowerVersion(t *testing.T) {
 		"Windows, at last": {"0.1.0", "## 2.0.0\r\n\r\n", "## 2.0.0\r\n\r\n## 0.1.0\n"},
 		"other headings":   {"1.1.0", "### 1.0.0\n## News 1.0.0\n## 1.0\n##1.0.0\n # 1\n", "### 1.0.0\n## News 1.0.0\n## 1.0\n##1.0.0\n # 1\n\n## 1.1.0\n"},
 		"out of order":     {"1.1.0", "## 1.0.0\n\n## 2.0.0\n", "## 1.1.0\n\n## 1.0.0\n\n## 2.0.0\n"},
+		"with a name":      {"1.0.1", "## 1.1.0: Big\n\n## 1.0.0, in May\n", "## 1.1.0: Big\n\n## 1.0.1\n\n## 1.0.0, in May\n"},
+		"is there, named":  {"1.1.0", "## 1.1.0: Big\n", ""},
+		"is there, closed": {"1.1.0", "## 1.1.0.\n", ""},
+		"another build":    {"1.1.0+a", "## 1.1.0+ab\n", "## 1.1.0+ab\n\n## 1.1.0+a\n"},
 		"is there":         {"1.1.0", "## 1.0.0\n\n## v1.1.0 (x)\n", ""},
 		"not UTF-8":        {"1.1.0", "\xff\n## 1.0.0\n\xfe", "\xff\n## 1.1.0\n\n## 1.0.0\n\xfe"},
 	} {

@@ -29,6 +29,8 @@ const (
 type Archive struct {
 	// Commit is the id of the commit, and Path the directory or file in it; all of it if that is empty.
 	Commit, Path string
+	// Exclude are paths of the commit that are left out, with all below them.
+	Exclude []string
 	// Prefix is the directory that everything is in; nothing but a name.
 	Prefix string
 	Format ArchiveFormat
@@ -77,12 +79,16 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 		return err
 	}
 	const what = "writing an archive"
-	ids := strings.Join([]string{a.Commit, path, a.Prefix, string(a.Format)}, "\x00")
+	paths, err := a.pathspecs(path)
+	if err != nil {
+		return err
+	}
+	ids := strings.Join(append([]string{a.Commit, a.Prefix, string(a.Format)}, paths...), "\x00")
 	if known, ok := recalled[[]byte](r, what, ids); ok {
 		return writePieces(w, known)
 	}
 	keep := &keeper{to: w}
-	if err := r.archive(ctx, a, path, keep); err != nil {
+	if err := r.archive(ctx, a, paths, keep); err != nil {
 		return err
 	}
 	if keep.kept != nil {
@@ -108,8 +114,25 @@ func (k *keeper) Write(p []byte) (int, error) {
 	return k.to.Write(p)
 }
 
-// archive writes an archive of what is at a path.
-func (r *Repository) archive(ctx context.Context, a Archive, path string, w io.Writer) error {
+// pathspecs are what git knows a path by, and those that are left out.
+func (a Archive) pathspecs(path string) (all []string, err error) {
+	if path != "" {
+		all = append(all, ":(literal)"+path)
+	}
+	for _, p := range a.Exclude {
+		clean, ok := CleanPath(p)
+		if !ok {
+			return nil, fmt.Errorf("path %.100q: %w", p, ErrObjectNotFound)
+		}
+		if clean != "" {
+			all = append(all, ":(exclude,literal)"+clean)
+		}
+	}
+	return all, nil
+}
+
+// archive writes an archive of what is at the paths.
+func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w io.Writer) error {
 	if err := r.engine.archives.enter(ctx); err != nil {
 		return err
 	}
@@ -126,10 +149,7 @@ func (r *Repository) archive(ctx context.Context, a Archive, path string, w io.W
 		format = "zip"
 	}
 	c := r.command("archive", "--format="+format, "--prefix="+a.Prefix+"/", a.Commit, "--")
-	if path != "" {
-		c.args = append(c.args, path)
-	}
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
+	c.args = append(c.args, paths...)
 	c.stdout = packed
 	if err := r.run(ctx, c); err != nil {
 		return err

@@ -101,6 +101,8 @@ func TestCommitsAreListed(t *testing.T) {
 		"ref_name=topic/one..main": "topic/one..main", "ref_name=topic/one...v1~1": "topic/one...v1~1", "ref_name=v1..": "v1..main",
 		"ref_name=refs/heads/main~1": "main~1", "all=true": "--all", "all=true&ref_name=gone": "--all",
 		"first_parent=true": "--first-parent main", "order=topo": "--topo-order main", "order=default": "main",
+		"since=2023-11-14T22:13:22%2B0000": "--since=@1700000002 main", "since=20231114T221322Z": "--since=@1700000002 main",
+		"since=2023-11-15T00:13%2B02:00": "--since=@1699999980 main", "since=2023-11-14%2022:13:22": "--since=@1700000002 main",
 		"since=2023-11-14T22:13:22Z": "--since=@1700000002 main", "since=2023-11-14T22:13:21.5Z": "--since=@1700000002 main",
 		"until=2023-11-14T22:13:22Z": "--until=@1700000002 main", "until=2023-11-15T00:13:22.9%2B02:00": "--until=@1700000002 main",
 		"since=2023-11-14&until=2023-11-15": "main", "since=2023-11-15": "--max-count=0 main",

@@ -30,13 +30,16 @@ func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock) *Famil
 	return &Family{repositories: r, writer: w, clock: c}
 }
 
+// readers are the scopes that read files: what is cloned with a token is shown with it (API behaviour, section 1.2).
+var readers = []string{"api", "read_api", "read_repository"}
+
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/files/{file_path}", f.get).Needs(auth.ReadCode).
-			Public().Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
+			Public().Scopes(readers...).Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
-			Public().Doc("Get the content of a file as it is."),
+			Public().Scopes(readers...).Doc("Get the content of a file as it is."),
 		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
 			Public().MaxBody(ref.MaxBody).Doc("Create a file, by a commit on a branch."),
 		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.PushCode).

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,13 @@ type archiveRequest struct {
 	ID   string `param:"id" doc:"Id or full path of the project."`
 	SHA  string `param:"sha" doc:"A branch, tag or commit; the default branch if it is not given."`
 	Path string `param:"path" doc:"The directory or file that is wanted; everything if it is not given."`
+
+	ExcludePaths    []string `param:"exclude_paths" comma:"" doc:"Paths that are left out, with all below them."`
+	IncludeLFSBlobs bool     `param:"include_lfs_blobs" default:"true" doc:"Has no effect: what stands in the repository is sent."`
 }
+
+// maxExcluded is how many paths may be left out.
+const maxExcluded = 100
 
 func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.ArchiveFormat) (endpoint.Content, error) {
 	repo, ref, commit, err := f.reference(ctx, r.SHA)
@@ -56,8 +63,11 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 		return endpoint.Content{}, orNotFound(err, endpoint.NotFound("File"))
 	}
 	path, ok := git.CleanPath(r.Path)
-	if !ok {
+	if !ok || slices.ContainsFunc(r.ExcludePaths, func(p string) bool { _, ok := git.CleanPath(p); return !ok }) {
 		return endpoint.Content{}, endpoint.NotFound("File")
+	}
+	if len(r.ExcludePaths) > maxExcluded {
+		return endpoint.Content{}, endpoint.Parameters("exclude_paths is too long (maximum is 100 paths)")
 	}
 	found, err := repo.Objects(ctx, commit+":"+path)
 	if err != nil {
@@ -77,7 +87,7 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 	return endpoint.Content{
 		Type: kind, Size: -1, Header: http.Header{"Content-Disposition": {attachment(name + "." + string(format))}},
 		Write: func(w io.Writer) error {
-			err := repo.Archive(ctx, git.Archive{Commit: commit, Path: path, Prefix: name, Format: format}, w)
+			err := repo.Archive(ctx, git.Archive{Commit: commit, Path: path, Exclude: r.ExcludePaths, Prefix: name, Format: format}, w)
 			if errors.Is(err, git.ErrBusy) {
 				return endpoint.Busy(archiveRetry)
 			}

@@ -113,6 +113,33 @@ func TestAnArchiveHasItsNameAndItsFiles(t *testing.T) {
 	}
 }
 
+func TestAnArchiveLeavesOutWhatIsNotWanted(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	for _, path := range []string{"README", "docs/a b", "docs/api/c", "docs/*", "docs2"} {
+		c.Commit(t, path, path)
+	}
+	s := newShop(t, c)
+	for query, want := range map[string][]string{
+		"exclude_paths=docs":                       {"/README", "/docs2"},
+		"exclude_paths=docs/api/,README":           {"/docs/*", "/docs/a b", "/docs2"},
+		"exclude_paths=docs/*":                     {"/README", "/docs/a b", "/docs/api/c", "/docs2"},
+		"exclude_paths=other":                      {"/README", "/docs/*", "/docs/a b", "/docs/api/c", "/docs2"},
+		"exclude_paths[]=docs/api&path=docs":       {"/docs/*", "/docs/a b"},
+		"exclude_paths=&include_lfs_blobs=false":   {"/README", "/docs/*", "/docs/a b", "/docs/api/c", "/docs2"},
+		"exclude_paths=:(top)docs,:!README,:/docs": {"/README", "/docs/*", "/docs/a b", "/docs/api/c", "/docs2"},
+	} {
+		var got []string
+		for _, name := range packed(t, "x.tar", s.As("", "GET /projects/20/repository/archive.tar?"+strings.ReplaceAll(query, " ", "%20"), "").Body) {
+			got = append(got, name[strings.Index(name, "/"):])
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s: the files are %q, want %q", query, got, want)
+		}
+	}
+	s.Expect(t, asks{"GET /projects/20/repository/archive?exclude_paths=a,../b", `404 {"message":"404 File Not Found"}`},
+		asks{"GET /projects/20/repository/archive?exclude_paths=" + strings.Repeat("a,", 101), `400 {"error":"exclude_paths is too long (maximum is 100 paths)"}`})
+}
+
 func TestWhatHasNoArchive(t *testing.T) {
 	s := newShop(t, oddTree(t, "sha1"))
 	const notFound = `404 {"message":"404 File Not Found"}`
