@@ -1,0 +1,54 @@
+package tags_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	. "github.com/forgeplane/forgeplane/apiserver/v4/tags"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	generator "github.com/forgeplane/forgeplane/test/history"
+)
+
+// TestTagsAreWhatGitSays lists those of the history of this project, of a large one, and of one with tags of tags, and holds each
+// against what commands of git say.
+func TestTagsAreWhatGitSays(t *testing.T) {
+	large := gittest.New(t, "sha1")
+	large.Import(t, generator.Stream(generator.Options{Commits: 5000, Topics: 500}))
+	for name, c := range map[string]*gittest.Client{"this project": gittest.Head(t), "many commits": large, "tags of tags": history(t, "sha1")} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(15, 16))
+			commits := strings.Fields(c.Git(t, "rev-list", "--all"))
+			for i := range 30 {
+				id := commits[random.IntN(len(commits))]
+				c.Git(t, "tag", fmt.Sprintf("light/%d", i), id)
+				c.Git(t, "tag", "--annotate", fmt.Sprintf("--message=About %d\n\nMore of %d", i, random.IntN(9)), fmt.Sprintf("drawn/%d", i), id)
+			}
+			s := newShop(t, c)
+			const format = "--format=%(refname:lstrip=2)|%(objectname)|%(if:equals=tag)%(objecttype)%(then)%(contents:subject)%(end)"
+			var want []string
+			for line := range strings.SplitSeq(c.Git(t, "for-each-ref", format, "refs/tags/"), "\n") {
+				name, _, _ := strings.Cut(line, "|")
+				want = append(want, line+"|"+c.Git(t, "rev-parse", "refs/tags/"+name+"^{commit}"))
+			}
+			var got []string
+			for page := "1"; page != ""; {
+				answer := s.As("", "GET "+at+"?order_by=name&sort=asc&per_page=25&page="+page, "")
+				for _, tag := range familytest.Decode[[]Tag](t, answer) {
+					subject := ""
+					if tag.Message != nil {
+						subject, _, _ = strings.Cut(*tag.Message, "\n")
+					}
+					got = append(got, strings.Join([]string{tag.Name, tag.Target, subject, tag.Commit.ID}, "|"))
+				}
+				page = answer.Header.Get("X-Next-Page")
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the tags are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
