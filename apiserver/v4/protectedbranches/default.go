@@ -64,6 +64,9 @@ func (f *Family) replace(ctx context.Context, holder, b *v1alpha1.ProtectedBranc
 		if !catalog.IsDefaultProtection(b) {
 			return exists(wanted.Branch)
 		}
+		if err := f.changeable(ctx, b); err != nil {
+			return err
+		}
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
 		wanted.ID = b.Spec.ID
 		b.Spec = *wanted.DeepCopy()

@@ -1,15 +1,18 @@
 package protectedbranches_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
@@ -73,6 +76,62 @@ func TestTheProtectionThatAProjectMakesMeanwhileGivesWay(t *testing.T) {
 		return nil
 	}
 	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
+}
+
+func TestTheProtectionThatAProjectMadeGivesWayNoMoreOnceSomebodyHasChangedIt(t *testing.T) {
+	for who, body := range map[string]string{"mary": `{"allow_force_push":true}`, "root": `{"allowed_to_unprotect":[{"access_level":60}]}`} {
+		f := newForge(t, byProject())
+		changed := f.As(who, "PATCH /projects/20/protected_branches/trunk", body)
+		if changed.Code != http.StatusOK {
+			t.Fatalf("got %s", changed)
+		}
+		if got := f.As("mary", protectTrunk, trunk); got.String() != trunkExists {
+			t.Errorf("after %s: %s", body, got)
+		}
+		if got := f.As("mary", "GET /projects/20/protected_branches/trunk", ""); got.Body != changed.Body {
+			t.Errorf("after %s it is %s", body, got)
+		}
+	}
+}
+
+func TestTheProtectionThatAProjectMadeGivesWayToWhomItsLevelsLetThrough(t *testing.T) {
+	b := byProject()
+	b.Spec.Unprotect = []v1alpha1.AccessLevel{{Role: v1alpha1.AccessAdmin}}
+	f := newForge(t, b)
+	if got := f.As("mary", protectTrunk, trunk); got.String() != `403 {"message":"403 Forbidden"}` {
+		t.Errorf("got %s", got)
+	}
+	expectTaken(t, f, f.As("root", protectTrunk, trunk))
+}
+
+// applied shows protections as somebody applies them from elsewhere.
+type applied struct{ client.Reader }
+
+func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := a.Reader.Get(ctx, key, o, opts...)
+	if _, ok := o.(*v1alpha1.ProtectedBranch); ok {
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:push":{}}}`),
+		}})
+	}
+	return err
+}
+
+func TestTheProtectionThatAProjectMadeStaysWhereItIsManagedElsewhere(t *testing.T) {
+	for policy, want := range map[v1alpha1.RESTWrites]int{
+		v1alpha1.RESTWritesAllow: http.StatusCreated, v1alpha1.RESTWritesRefuseDeclared: http.StatusForbidden,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			f := newForge(t, byProject())
+			setRESTWrites(t, f, policy)
+			f.Serve(New(f.Catalog, declare.NewWriter(f.Client, applied{f.Client}, f.IDs), f.IDs, f.Guard).Table())
+			got := f.As("mary", protectTrunk, trunk)
+			if got.Code != want || want == http.StatusForbidden && !strings.Contains(got.Body, "managed by gitops") {
+				t.Errorf("got %s, want %d", got, want)
+			}
+		})
+	}
 }
 
 func TestAProtectionThatHasNoIDYetIsNotShown(t *testing.T) {

@@ -195,7 +195,8 @@ type updateRequest struct {
 	AllowedToUnprotect []level                 `param:"allowed_to_unprotect" doc:"Levels to add, change or remove."`
 }
 
-// update changes the levels in place, all in one write, so that the branch is protected throughout.
+// update changes the levels in place, all in one write, so that the branch is protected throughout. What somebody has changed
+// is not the protection that the project made any more.
 func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
 	scope := auth.From(ctx).Scope
 	b, err := f.own(ctx, scope, r.Name)
@@ -203,6 +204,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
 		return Branch{}, err
 	}
 	err = f.writer.Update(ctx, b, func() error {
+		delete(b.Labels, v1alpha1.LabelDefaultProtection)
 		b.Spec.AllowForcePush = r.AllowForcePush.Or(b.Spec.AllowForcePush)
 		b.Spec.CodeOwnerApprovalRequired = r.CodeOwnerApproval.Or(b.Spec.CodeOwnerApprovalRequired)
 		return f.change(ctx, scope, b, r)
@@ -231,10 +233,5 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1
 	if b == nil {
 		return nil, endpoint.NotFound("")
 	}
-	if may, err := f.mayUnprotect(ctx, auth.From(ctx), b); err != nil {
-		return nil, err
-	} else if !may {
-		return nil, endpoint.Forbidden("")
-	}
-	return b.DeepCopy(), refusal.Of(f.writer.Allow(ctx, scope.Project, b), "")
+	return b.DeepCopy(), f.changeable(ctx, b)
 }

@@ -157,18 +157,24 @@ func TestLevelsAreAddedChangedAndRemovedInPlace(t *testing.T) {
 	}
 }
 
+// setRESTWrites says what REST callers may do with the project web.
+func setRESTWrites(t *testing.T, f *familytest.Forge, policy v1alpha1.RESTWrites) {
+	t.Helper()
+	p := &v1alpha1.Project{}
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.RESTWrites = policy
+	if err := f.Client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAProjectMayKeepItsSettingsFromREST(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]int{v1alpha1.RESTWritesAllow: 204, v1alpha1.RESTWritesRefuse: 403} {
 		t.Run(string(policy), func(t *testing.T) {
 			f := newForge(t)
-			p := &v1alpha1.Project{}
-			if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "web"}, p); err != nil {
-				t.Fatal(err)
-			}
-			p.Spec.RESTWrites = policy
-			if err := f.Client.Update(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+			setRESTWrites(t, f, policy)
 			if got := f.As("mary", "DELETE /projects/20/protected_branches/main", ""); got.Code != want {
 				t.Errorf("got %s, want %d", got, want)
 			}
