@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // level is an element of allowed_to_push and its like: a new level, or, with an id, one to change or remove.
@@ -82,10 +84,41 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, l level) (v1alpha
 		return d, endpoint.Parameters("access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided")
 	}
 	_, err := f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
+	if err == nil {
+		err = f.concerned(ctx, s, d)
+	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		return d, endpoint.Unprocessable(fmt.Sprintf("Access levels %v", err))
 	}
 	return d, err
+}
+
+// concerned returns catalog.ErrNotFound, in the words for what is not there, for a user who has no access to the project and for
+// a group that the project is not in: to name either tells nobody whether there is one, or what it is called.
+func (f *Family) concerned(ctx context.Context, s catalog.Scope, d v1alpha1.AccessLevel) error {
+	switch {
+	case d.UserRef != nil:
+		u, err := f.catalog.User(ctx, *d.UserRef)
+		if err != nil {
+			return err
+		}
+		access, err := f.guard.Access(ctx, auth.Caller{User: u, Admin: u.Spec.Admin}, s)
+		if err == nil && access.Role == role.None {
+			err = fmt.Errorf("user %s: %w", catalog.Show(*d.UserRef), catalog.ErrNotFound)
+		}
+		return err
+	case d.GroupRef != nil:
+		g, err := f.catalog.GroupByID(ctx, d.GroupRef.ID)
+		if err == nil && !slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
+			err = catalog.ErrNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("group %s: %w", catalog.Show(*d.GroupRef), err)
+		}
+		return nil
+	default:
+		return nil
+	}
 }
 
 func same(a, b v1alpha1.AccessLevel) bool {

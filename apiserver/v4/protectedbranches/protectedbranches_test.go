@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,6 +155,57 @@ func TestLevelsAreAddedChangedAndRemovedInPlace(t *testing.T) {
 	}
 	if changed.MergeAccessLevels[0].ID != made.MergeAccessLevels[0].ID || changed.ID != made.ID {
 		t.Error("what was not changed has another id")
+	}
+}
+
+func TestLevelsAreForThoseWhoHaveToDoWithTheProject(t *testing.T) {
+	tests := map[string]struct {
+		level   string
+		refused string
+	}{
+		"a guest":                           {`"user_id":4`, ""},
+		"an administrator":                  {`"user_id":1`, ""},
+		"a member of the project":           {`"user_id":6`, ""},
+		"somebody else":                     {`"user_id":5`, "user with id 5"},
+		"a former member":                   {`"user_id":7`, "user with id 7"},
+		"nobody":                            {`"user_id":999`, "user with id 999"},
+		"the group of the project":          {`"group_id":11`, ""},
+		"the group above":                   {`"group_id":10`, ""},
+		"a private group of the namespace":  {`"group_id":12`, "group with id 12"},
+		"a public group beside":             {`"group_id":13`, "group with id 13"},
+		"a group below that of the project": {`"group_id":14`, "group with id 14"},
+		"a group of another namespace":      {`"group_id":15`, "group with id 15"},
+		"no group":                          {`"group_id":999`, "group with id 999"},
+	}
+	past := familytest.InProject("acme", "app", "fred", v1alpha1.RoleDeveloper)
+	past.Spec.ExpiresAt = &metav1.Time{Time: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	f := newForge(t,
+		familytest.User("mark", 6), familytest.User("fred", 7), past,
+		familytest.Group("acme", "sub", 11, "acme", v1alpha1.VisibilityPublic),
+		familytest.Group("acme", "hidden", 12, "", v1alpha1.VisibilityPrivate),
+		familytest.Group("acme", "beside", 13, "acme", v1alpha1.VisibilityPublic),
+		familytest.Group("acme", "below", 14, "sub", v1alpha1.VisibilityPublic),
+		familytest.Group("other", "other", 15, "", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "app", 22, "sub", v1alpha1.VisibilityPublic),
+		familytest.InProject("acme", "app", "mark", v1alpha1.RoleReporter),
+		declared("app", "app", 33, v1alpha1.ProtectedBranchSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
+	)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			branch := strings.ReplaceAll(name, " ", "-")
+			made := f.As("mary", "POST /projects/22/protected_branches", fmt.Sprintf(`{"name":%q,"allowed_to_push":[{%s}]}`, branch, tt.level))
+			changed := f.As("mary", "PATCH /projects/22/protected_branches/app", fmt.Sprintf(`{"allowed_to_merge":[{%s}]}`, tt.level))
+			if tt.refused == "" {
+				if made.Code != http.StatusCreated || changed.Code != http.StatusOK {
+					t.Errorf("got %s and %s", made, changed)
+				}
+				return
+			}
+			want := fmt.Sprintf(`422 {"message":["Access levels %s: not found"]}`, tt.refused)
+			if made.String() != want || changed.String() != want {
+				t.Errorf("got %s and %s\nwant %s", made, changed, want)
+			}
+		})
 	}
 }
 
