@@ -65,6 +65,7 @@ var aboutParameters = []refusal{
 	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","unprotect_access_level":0}`, `400 {"error":"unprotect_access_level does not have a valid value"}`},
 	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","push_access_level":"most"}`, `400 {"error":"push_access_level is invalid"}`},
 	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":1}]}`, `400 {"error":"allowed_to_push[0][access_level] does not have a valid value"}`},
+	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40,"user_id":{member}}]}`, `400 {"error":"access_level, user_id are mutually exclusive"}`},
 	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allow_force_push":""}`, `400 {"error":"allow_force_push is empty"}`},
 	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allow_force_push":"maybe"}`, `400 {"error":"allow_force_push is invalid"}`},
 	{maintainer, "POST projects/{project}/triggers", `{}`, `400 {"error":"description is missing"}`},
@@ -276,8 +277,10 @@ var aboutWhat = []refusal{
 	{maintainer, "PUT projects/{project}/remote_mirrors/{mirror}", `{"only_protected_branches":null}`, `400 {"message":{"only_protected_branches":["can't be blank"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors/{mirror}/sync", ``, `400 {"message":"400 Bad request - the mirror is not enabled"}`},
 	{root, "POST users", `{"email":"nowhere","name":"x","username":"another"}`, `400 {"message":{"email":["is invalid"]}}`},
-	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Access levels access level has already been taken"]}`},
-	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allowed_to_push":[{"access_level":40}]}`, `422 {"message":["Access levels access level has already been taken"]}`},
+	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Push access levels access level has already been taken"]}`},
+	{maintainer, "POST projects/{project}/protected_branches", `{"name":"x","allowed_to_merge":[{"user_id":{outsider}}]}`, `422 {"message":["Merge access levels user with id {outsider}: not found"]}`},
+	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allowed_to_unprotect":[{"group_id":{hidden}}]}`, `422 {"message":["Unprotect access levels group with id {hidden}: not found"]}`},
+	{maintainer, "PATCH projects/{project}/protected_branches/{rule}", `{"allowed_to_push":[{"access_level":40}]}`, `422 {"message":["Push access levels access level has already been taken"]}`},
 }
 
 // victims are what refusals are about: a public team, a private one, and something in each.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
 )
 
 // The bounds of what is declared.
@@ -28,16 +29,16 @@ func check(b *v1alpha1.ProtectedBranch) error {
 		wrong = append(wrong, "Name is not that of a branch, and no wildcard")
 	}
 	for _, set := range []struct {
-		what   string
+		name   accesslevel.Set
 		levels []v1alpha1.AccessLevel
-	}{{"Push", b.Spec.Push}, {"Merge", b.Spec.Merge}, {"Unprotect", b.Spec.Unprotect}} {
+	}{{accesslevel.Push, b.Spec.Push}, {accesslevel.Merge, b.Spec.Merge}, {accesslevel.Unprotect, b.Spec.Unprotect}} {
 		if len(set.levels) > maxLevels {
-			wrong = append(wrong, fmt.Sprintf("%s access levels are too many (maximum is %d)", set.what, maxLevels))
+			wrong = append(wrong, text(set.name, fmt.Sprintf("are too many (maximum is %d)", maxLevels)))
 		}
 	}
 	if slices.ContainsFunc(b.Spec.Unprotect, func(l v1alpha1.AccessLevel) bool { return l.Role == v1alpha1.AccessNoOne }) {
 		// Nobody could take the protection away.
-		wrong = append(wrong, "Unprotect access levels access level is not included in the list")
+		wrong = append(wrong, text(accesslevel.Unprotect, "access level is not included in the list"))
 	}
 	if len(wrong) > 0 {
 		return endpoint.Unprocessable(wrong...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -41,56 +42,80 @@ func number(r v1alpha1.AccessRole) *int {
 
 // declared turns the parameters of one set into what is declared. What names people replaces the default role, unless a
 // role is sent as well.
-func (f *Family) declared(ctx context.Context, s catalog.Scope, one endpoint.Optional[int], more []level) ([]v1alpha1.AccessLevel, error) {
+func (f *Family) declared(
+	ctx context.Context, s catalog.Scope, set accesslevel.Set, one endpoint.Optional[int], more []level,
+) ([]v1alpha1.AccessLevel, error) {
 	var all []v1alpha1.AccessLevel
 	if one.Set && !one.Null || len(more) == 0 {
 		all = append(all, v1alpha1.AccessLevel{Role: roles[one.Or(40)]})
 	}
 	for _, l := range more {
-		d, err := f.declare(ctx, s, l)
+		d, err := f.declare(ctx, s, set, l)
 		if err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(other v1alpha1.AccessLevel) bool { return same(other, d) }) {
-			return nil, taken()
+			return nil, taken(set)
 		}
 		all = append(all, d)
 	}
 	return all, nil
 }
 
-func taken() error {
-	return endpoint.Unprocessable("Access levels access level has already been taken")
+// titles are what answers call the sets.
+var titles = map[accesslevel.Set]string{
+	accesslevel.Push: "Push", accesslevel.Merge: "Merge", accesslevel.Unprotect: "Unprotect",
 }
 
-// declare turns one level into what is declared, and refuses what it names if that has nothing to do with the project.
-func (f *Family) declare(ctx context.Context, s catalog.Scope, l level) (v1alpha1.AccessLevel, error) {
-	var d v1alpha1.AccessLevel
-	named := 0
-	for _, part := range []struct {
-		id  endpoint.Optional[int64]
-		ref **v1alpha1.Reference
-	}{{l.UserID, &d.UserRef}, {l.GroupID, &d.GroupRef}, {l.DeployKeyID, &d.DeployKeyRef}} {
-		if part.id.Set && !part.id.Null {
-			*part.ref = &v1alpha1.Reference{ID: part.id.Value}
-			named++
-		}
+// text says what is wrong with a set.
+func text(set accesslevel.Set, wrong string) string { return titles[set] + " access levels " + wrong }
+
+func taken(set accesslevel.Set) error {
+	return endpoint.Unprocessable(text(set, "access level has already been taken"))
+}
+
+// declare turns one level of a set into what is declared, and refuses what it names if that has nothing to do with the project.
+func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.Set, l level) (v1alpha1.AccessLevel, error) {
+	d, err := read(l)
+	if err != nil {
+		return d, err
 	}
-	if l.AccessLevel.Set && !l.AccessLevel.Null {
-		d.Role = roles[l.AccessLevel.Value]
-		named++
-	}
-	if named != 1 {
-		return d, endpoint.Parameters("access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided")
-	}
-	_, err := f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
+	_, err = f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
 	if err == nil {
 		err = f.concerned(ctx, s, d)
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
-		return d, endpoint.Unprocessable(fmt.Sprintf("Access levels %v", err))
+		return d, endpoint.Unprocessable(text(set, err.Error()))
 	}
 	return d, err
+}
+
+// read returns what a level names, which has to be one thing.
+func read(l level) (v1alpha1.AccessLevel, error) {
+	var d v1alpha1.AccessLevel
+	var named []string
+	if l.AccessLevel.Set && !l.AccessLevel.Null {
+		d.Role = roles[l.AccessLevel.Value]
+		named = append(named, "access_level")
+	}
+	for _, part := range []struct {
+		name string
+		id   endpoint.Optional[int64]
+		ref  **v1alpha1.Reference
+	}{{"user_id", l.UserID, &d.UserRef}, {"group_id", l.GroupID, &d.GroupRef}, {"deploy_key_id", l.DeployKeyID, &d.DeployKeyRef}} {
+		if part.id.Set && !part.id.Null {
+			*part.ref = &v1alpha1.Reference{ID: part.id.Value}
+			named = append(named, part.name)
+		}
+	}
+	switch len(named) {
+	case 1:
+		return d, nil
+	case 0:
+		return d, endpoint.Parameters("access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided")
+	default:
+		return d, endpoint.Parameters(strings.Join(named, ", ") + " are mutually exclusive")
+	}
 }
 
 // concerned returns catalog.ErrNotFound, in the words for what is not there, for a user who has no access to the project and for
@@ -183,14 +208,14 @@ func (f *Family) changeOne(
 		*levels = slices.Delete(*levels, at, at+1)
 		return nil
 	}
-	d, err := f.declare(ctx, s, l)
+	d, err := f.declare(ctx, s, set, l)
 	if err != nil {
 		return err
 	}
 	other := slices.IndexFunc(*levels, func(o v1alpha1.AccessLevel) bool { return same(o, d) })
 	switch {
 	case other >= 0 && other != at:
-		return taken()
+		return taken(set)
 	case at >= 0:
 		(*levels)[at] = d
 		ids.Put(set, b.Namespace, d, l.ID.Value)

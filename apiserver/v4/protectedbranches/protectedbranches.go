@@ -156,16 +156,17 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 		},
 	}
 	for _, set := range []struct {
+		name   accesslevel.Set
 		levels *[]v1alpha1.AccessLevel
 		one    endpoint.Optional[int]
 		more   []level
 	}{
-		{&b.Spec.Push, r.PushAccessLevel, r.AllowedToPush},
-		{&b.Spec.Merge, r.MergeAccessLevel, r.AllowedToMerge},
-		{&b.Spec.Unprotect, r.UnprotectAccessLevel, r.AllowedToUnprotect},
+		{accesslevel.Push, &b.Spec.Push, r.PushAccessLevel, r.AllowedToPush},
+		{accesslevel.Merge, &b.Spec.Merge, r.MergeAccessLevel, r.AllowedToMerge},
+		{accesslevel.Unprotect, &b.Spec.Unprotect, r.UnprotectAccessLevel, r.AllowedToUnprotect},
 	} {
 		var err error
-		if *set.levels, err = f.declared(ctx, scope, set.one, set.more); err != nil {
+		if *set.levels, err = f.declared(ctx, scope, set.name, set.one, set.more); err != nil {
 			return Branch{}, err
 		}
 	}

@@ -109,8 +109,14 @@ func TestWhatIsRefused(t *testing.T) {
 		{"POST /projects/20/protected_branches", `{"name":"x","push_access_level":20}`, `400 {"error":"push_access_level does not have a valid value"}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","unprotect_access_level":0}`, `400 {"error":"unprotect_access_level does not have a valid value"}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{}]}`, `400 {"error":"access_level, user_id, group_id, deploy_key_id are missing, exactly one parameter must be provided"}`},
-		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Access levels access level has already been taken"]}`},
-		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"user_id":999}]}`, `422 {"message":["Access levels user with id 999: not found"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40},{"access_level":40}]}`, `422 {"message":["Push access levels access level has already been taken"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"user_id":999}]}`, `422 {"message":["Push access levels user with id 999: not found"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_merge":[{"user_id":2},{"user_id":2}]}`, `422 {"message":["Merge access levels access level has already been taken"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"group_id":999}]}`, `422 {"message":["Unprotect access levels group with id 999: not found"]}`},
+		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_push":[{"access_level":40,"user_id":2}]}`, `400 {"error":"access_level, user_id are mutually exclusive"}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_merge":[{"deploy_key_id":1,"user_id":2,"group_id":10}]}`, `400 {"error":"user_id, group_id, deploy_key_id are mutually exclusive"}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_merge":[{"access_level":40}]}`, `422 {"message":["Merge access levels access level has already been taken"]}`},
+		{"PATCH /projects/20/protected_branches/main", `{"allowed_to_unprotect":[{"access_level":40}]}`, `422 {"message":["Unprotect access levels access level has already been taken"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"a b"}`, `422 {"message":["Name is not that of a branch, and no wildcard"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"` + strings.Repeat("a", 256) + `"}`, `422 {"message":["Name is too long (maximum is 255 characters)"]}`},
 		{"POST /projects/20/protected_branches", `{"name":"x","allowed_to_unprotect":[{"access_level":0}]}`, `422 {"message":["Unprotect access levels access level is not included in the list"]}`},
@@ -201,8 +207,8 @@ func TestLevelsAreForThoseWhoHaveToDoWithTheProject(t *testing.T) {
 				}
 				return
 			}
-			want := fmt.Sprintf(`422 {"message":["Access levels %s: not found"]}`, tt.refused)
-			if made.String() != want || changed.String() != want {
+			want := `422 {"message":["%s access levels ` + tt.refused + `: not found"]}`
+			if made.String() != fmt.Sprintf(want, "Push") || changed.String() != fmt.Sprintf(want, "Merge") {
 				t.Errorf("got %s and %s\nwant %s", made, changed, want)
 			}
 		})
