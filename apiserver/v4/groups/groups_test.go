@@ -1,21 +1,26 @@
 package groups_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
+	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 // newForge returns a forge with the groups acme, acme/web and hidden. Mary owns acme.
-func newForge(t *testing.T) *familytest.Forge {
+func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	t.Helper()
-	f := familytest.New(t,
+	f := familytest.New(t, append([]client.Object{
 		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
 		familytest.Group("acme", "web", 11, "acme", v1alpha1.VisibilityPublic),
@@ -23,7 +28,7 @@ func newForge(t *testing.T) *familytest.Forge {
 		familytest.Project("acme", "site", 20, "web", v1alpha1.VisibilityPublic),
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleMaintainer),
-	)
+	}, more...)...)
 	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
 }
 
@@ -121,6 +126,48 @@ func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
 	var projects v1alpha1.ProjectList
 	if err := f.Client.List(t.Context(), &projects); err != nil || len(projects.Items) != 0 {
 		t.Errorf("%d projects are left, %v", len(projects.Items), err)
+	}
+}
+
+// applied shows projects as somebody applies them from elsewhere.
+type applied struct{ client.Reader }
+
+func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := a.Reader.Get(ctx, key, o, opts...)
+	if _, ok := o.(*v1alpha1.Project); ok {
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:path":{}}}`),
+		}})
+	}
+	return err
+}
+
+func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
+	for policy, want := range map[v1alpha1.RESTWrites]string{
+		v1alpha1.RESTWritesAllow:  `202 {"message":"202 Accepted"}`,
+		v1alpha1.RESTWritesRefuse: `403 {"message":"403 Forbidden - acme/web/kept: the project refuses changes over REST: they are declared elsewhere"}`,
+		v1alpha1.RESTWritesRefuseDeclared: `403 {"message":"403 Forbidden - acme/web/kept: ` +
+			`this is managed by gitops, so a change over REST would be undone: change it there"}`,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			kept := familytest.Project("acme", "kept", 21, "web", v1alpha1.VisibilityPrivate)
+			kept.Spec.RESTWrites = policy
+			f := newForge(t, kept)
+			writer := declare.NewWriter(f.Client, applied{f.Client}, f.IDs)
+			f.Serve(New(f.Catalog, f.Guard, writer, f.Clock, familytest.WebURL, "home").Table())
+			removed := 0
+			f.Before = func(string, client.Object) error {
+				removed++
+				return nil
+			}
+			if got := f.As("mary", "DELETE /groups/10", ""); got.String() != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if policy != v1alpha1.RESTWritesAllow && removed != 0 {
+				t.Errorf("%d objects were removed all the same", removed)
+			}
+		})
 	}
 }
 
