@@ -135,11 +135,11 @@ type ProjectSpec struct {
 	Features Features `json:"features,omitempty,omitzero"`
 
 	// importURL is the repository to fetch once, instead of starting empty: http or https, and file in development mode.
-	// Credentials do not belong in it: see importSecretRef.
+	// Credentials do not belong in it: see importSecretRef. Neither does a query or a fragment; an @ in the path is written %40.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|file)://[^\x00-\x20\x7f]+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z]+://[^/?#]*@')",message="importURL is not to hold credentials: put them into a Secret and name it in importSecretRef"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^(https?://.*|file://[^/]*)[@?#]')",message="importURL is not to hold credentials, a query or a fragment: put credentials into a Secret and name it in importSecretRef, and write %40 for an @ in the path"
 	// +optional
 	ImportURL string `json:"importURL,omitempty"`
 

@@ -46,11 +46,11 @@ type RemoteMirrorSpec struct {
 	ProjectRef Reference `json:"projectRef"`
 
 	// url of the repository to push to, http or https, which exists there; it cannot change. Credentials do not belong in it:
-	// see secretRef.
+	// see secretRef. Neither does a query or a fragment; an @ in the path is written %40.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^\x00-\x20\x7f]+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z]+://[^/?#]*@')",message="url is not to hold credentials: put them into a Secret and name it in secretRef"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[@?#]')",message="url is not to hold credentials, a query or a fragment: put credentials into a Secret and name it in secretRef, and write %40 for an @ in the path"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="url cannot change: make a new mirror"
 	// +required
 	URL string `json:"url"`

@@ -224,6 +224,9 @@ var _ = Describe("An imported project", func() {
 			f.ExpectRefused(forge.Project("tools").In(acme).ImportedFrom(url).Build(), "spec.importURL", words)
 		},
 		Entry("with credentials in the URL", "https://ann:secret@example.com/tools.git", "importSecretRef"),
+		Entry("with the end of a password after the host", "https://ann:1/secret@example.com/tools.git", "importSecretRef"),
+		Entry("with a query", "https://example.com/tools.git?private_token=secret", "a query"),
+		Entry("with a fragment", "https://ann:1#secret", "a fragment"),
 		Entry("with another protocol", "ssh://example.com/tools.git", "importURL"),
 		Entry("with an external helper", "ext::sh -c touch% /tmp/x", "importURL"),
 		Entry("with an option in place of a URL", "--upload-pack=touch", "importURL"),

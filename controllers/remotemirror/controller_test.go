@@ -359,6 +359,9 @@ var _ = Describe("What a mirror declares", func() {
 		},
 		Entry("with credentials in the URL", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:secret@example.com/t.git" }, "secretRef"),
 		Entry("with a user name in the URL", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann@example.com/t.git" }, "secretRef"),
+		Entry("with the end of a password after the host", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:1/secret@example.com/t.git" }, "secretRef"),
+		Entry("with a query", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/t.git?private_token=secret" }, "a query"),
+		Entry("with a fragment", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://ann:1#secret" }, "a fragment"),
 		Entry("with another protocol", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "ssh://example.com/t.git" }, "spec.url"),
 		Entry("with a line break", func(m *v1alpha1.RemoteMirror) { m.Spec.URL = "https://example.com/\nt.git" }, "spec.url"),
 		Entry("with two rules for branches", func(m *v1alpha1.RemoteMirror) {

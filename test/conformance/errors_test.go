@@ -269,6 +269,7 @@ var aboutWhat = []refusal{
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ftp://example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https, ssh, git"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ssh://git@example.com/x"}`, `400 {"message":{"url":["is not supported: mirrors are pushed over http and https"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://exa mple.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
+	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://ann:1/secret@example.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://-x:y@example.com/x"}`, `400 {"message":{"url":["is blocked: Username needs to start with an alphanumeric character"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"http://[::1]/x"}`, `400 {"message":{"url":["is blocked: Requests to localhost are not allowed"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"http://10.0.0.1/x"}`, `400 {"message":{"url":["is blocked: Requests to the local network are not allowed"]}}`},

@@ -17,8 +17,8 @@ const (
 
 var (
 	importURLs = regexp.MustCompile(`^(https?|file)://[^\x00-\x20\x7f]+$`)
-	// A password would be seen by everybody who may read the project.
-	credentials = regexp.MustCompile(`^[a-z]+://[^/?#]*@`)
+	// A password would be seen by everybody who may read the project; one with a / ? or # in it ends the authority early.
+	credentials = regexp.MustCompile(`^(https?://.*|file://[^/]*)[@?#]`)
 )
 
 // check says what is wrong with a project that is to be declared; was is what it was before, empty for a new one.
@@ -37,7 +37,7 @@ func check(is, was v1alpha1.ProjectSpec) error {
 		case !importURLs.MatchString(u):
 			a.Refuse("import_url", "must be a valid URL of the scheme http, https or file")
 		case credentials.MatchString(u):
-			a.Refuse("import_url", "cannot hold credentials")
+			a.Refuse("import_url", "cannot hold credentials, a query or a fragment")
 		}
 	}
 	return a.Err()

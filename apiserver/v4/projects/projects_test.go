@@ -130,6 +130,20 @@ func TestAPathIsMadeFromAName(t *testing.T) {
 	}
 }
 
+func TestAnImportURLThatMayHideCredentialsIsRefused(t *testing.T) {
+	for url, good := range map[string]bool{
+		"https://example.com/%40team/x.git": true, "file:///srv/a@b/x.git": true,
+		"https://ann:secret@example.com/x.git": false, "https://ann:1/secret@example.com/x.git": false, "https://ann:1#secret": false,
+		"https://example.com/x.git?private_token=secret": false, "file://ann:secret@host/x.git": false,
+	} {
+		want := `400 {"message":{"import_url":["cannot hold credentials, a query or a fragment"]}}`
+		got := newForge(t).As("mary", "POST /projects", `{"name":"New","namespace_id":10,"import_url":"`+url+`"}`)
+		if good && got.Code != http.StatusCreated || !good && got.String() != want {
+			t.Errorf("%s: got %s, want it taken: %t", url, got, good)
+		}
+	}
+}
+
 func TestSettingsAreChangedAndShown(t *testing.T) {
 	f := newForge(t)
 	got := familytest.Decode[Project](t, f.As("mary", "PUT /projects/20",

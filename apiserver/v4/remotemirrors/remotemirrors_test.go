@@ -133,6 +133,27 @@ func TestCredentialsGoIntoASecret(t *testing.T) {
 	}
 }
 
+func TestAURLThatMayHideCredentialsIsRefused(t *testing.T) {
+	for _, url := range []string{
+		"https://glpat/secret@example.com/x.git", "https://ann:1/secret@example.com/x.git", "https://ann:1#secret@example.com/x.git",
+		"https://ann:1?secret@example.com/x.git", "https://token?secret@example.com/x.git", "https://token#secret",
+		"https://example.com/x.git?private_token=secret", "https://example.com/x.git#secret", "https://ann:secret@example.com/x.git?",
+		"https://ann:secret@example.com/x.git#", "https://ann:x@example.com/secret@x.git", "https://https://ann:secret@example.com/x.git",
+	} {
+		f := newForge(t)
+		got := f.As("mary", "POST "+base, `{"url":"`+url+`","enabled":true}`)
+		if want := `400 {"message":{"url":["is blocked: URI is invalid"]}}`; got.String() != want {
+			t.Errorf("%s: got %s, want %s", url, got, want)
+		}
+		var all v1alpha1.RemoteMirrorList
+		NewWithT(t).Expect(f.Client.List(t.Context(), &all)).To(Succeed())
+		NewWithT(t).Expect(all.Items).To(HaveLen(3), "nothing is made")
+	}
+	f := newForge(t)
+	got := f.As("mary", "POST "+base, `{"url":"https://ann:s3cr%40t@example.com/%40team/x.git"}`)
+	NewWithT(t).Expect(got.Body).To(ContainSubstring(`"url":"https://*****:*****@example.com/%40team/x.git"`))
+}
+
 func TestNothingIsPushedBeforeTheSecretIsThere(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,6 +57,10 @@ func (f *Family) parse(text string) (target, error) {
 	}
 	u.User = nil
 	at.url = u.String()
+	// Parts of a password with a / ? or # in it are in none of the places where credentials are looked for.
+	if strings.ContainsAny(at.url, "@?#") || strings.Contains(text, "#") {
+		return target{}, invalid("url", "is blocked: URI is invalid")
+	}
 	if len(at.url) > maxURL {
 		return target{}, invalid("url", "is too long (maximum is 2048 characters)")
 	}
