@@ -24,7 +24,8 @@ const (
 	MirrorStarted MirrorUpdate = "Started"
 	// MirrorFinished says that the target has what it is to have.
 	MirrorFinished MirrorUpdate = "Finished"
-	// MirrorFailed says that the last push did not bring that about, and lastError why; nextAttemptAt is when it is repeated.
+	// MirrorFailed says that the last push did not bring that about, and lastError why; nextAttemptAt is when it is repeated. Without
+	// one the push was refused before it began.
 	MirrorFailed MirrorUpdate = "Failed"
 	// MirrorToRetry says that a push was interrupted, and that the next one waits for its turn.
 	MirrorToRetry MirrorUpdate = "ToRetry"
@@ -97,7 +98,8 @@ type RemoteMirrorStatus struct {
 	// +optional
 	UpdateStatus MirrorUpdate `json:"updateStatus,omitempty"`
 
-	// lastError is why the last push did not make the target what it is to be, without credentials; empty when it did.
+	// lastError is why the last push did not make the target what it is to be, or could not begin, without credentials; empty when
+	// it did.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	LastError string `json:"lastError,omitempty"`

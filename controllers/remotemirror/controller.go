@@ -105,24 +105,16 @@ func (c *Controller) begin(_ context.Context, m *v1alpha1.RemoteMirror) error {
 // mirror pushes when that is due, and says how the pushes went.
 func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error {
 	if !m.Spec.IsEnabled() {
-		c.disable(m)
+		c.interrupt(m)
 		return nil
 	}
-	scope, err := c.project(ctx, m)
+	scope, host, rules, err := c.check(ctx, m)
 	if err != nil {
-		c.pool.forget(m.UID)
+		c.interrupt(m)
+		refuse(m, err)
 		return err
 	}
-	host, err := c.checkTarget(m)
-	if err != nil {
-		c.pool.forget(m.UID)
-		return err
-	}
-	rules, err := c.rules(ctx, m, scope)
-	if err != nil {
-		c.pool.forget(m.UID)
-		return err
-	}
+	admit(m)
 	p := scope.Project
 	if p.Status.RefsChecksum == "" {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
@@ -145,8 +137,20 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 	return verdict(m, at, now)
 }
 
-// disable ends the push that runs.
-func (c *Controller) disable(m *v1alpha1.RemoteMirror) {
+// check returns what a push needs, unless there is a reason not to begin one.
+func (c *Controller) check(ctx context.Context, m *v1alpha1.RemoteMirror) (scope catalog.Scope, host string, r rules, err error) {
+	if scope, err = c.project(ctx, m); err != nil {
+		return scope, "", r, err
+	}
+	if host, err = c.checkTarget(m); err != nil {
+		return scope, "", r, err
+	}
+	r, err = c.rules(ctx, m, scope)
+	return scope, host, r, err
+}
+
+// interrupt ends the push that runs.
+func (c *Controller) interrupt(m *v1alpha1.RemoteMirror) {
 	c.pool.forget(m.UID)
 	if m.Status.UpdateStatus == v1alpha1.MirrorStarted {
 		m.Status.UpdateStatus = v1alpha1.MirrorToRetry

@@ -32,6 +32,14 @@ func expectPushed(m *v1alpha1.RemoteMirror) {
 	Expect(m.Status.NextAttemptAt).To(BeNil())
 }
 
+// expectRefused expects that a mirror says why nothing is pushed, and when nothing will be.
+func expectRefused(m *v1alpha1.RemoteMirror, why string) {
+	GinkgoHelper()
+	f.Refresh(m)
+	Expect(m.Status).To(And(HaveField("UpdateStatus", v1alpha1.MirrorFailed), HaveField("LastError", ContainSubstring(why)),
+		HaveField("NextAttemptAt", BeNil())))
+}
+
 // pass lets time go by.
 func pass(m *v1alpha1.RemoteMirror, d time.Duration) {
 	GinkgoHelper()
@@ -300,6 +308,39 @@ var _ = Describe("A mirror", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
+	It("ends a push when it may not go on, says why, and is pushed to when it may", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		there.hold.Store(true)
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		expectUpdate(m, v1alpha1.MirrorStarted)
+		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+		f.Change(m, func() { m.Spec.BranchRegex = "*" })
+		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
+		expectRefused(m, "branchRegex is not in RE2 syntax")
+		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeZero())
+		there.hold.Store(false)
+		f.Change(m, func() { m.Spec.BranchRegex = "main" })
+		expectPushed(m)
+	})
+
+	It("says that its project cannot be reached, and goes on when it can", func() {
+		f.Run()
+		late := forge.Project("late").In(acme).Build()
+		m := forge.RemoteMirror("backup", there.url()).Of(late).Build()
+		f.Create(late, m)
+		f.ExpectReady(late, m)
+		f.Change(late, func() { late.Spec.Path = website.Spec.Path })
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotReady, "does not hold its full path")
+		expectRefused(m, "projectRef: the Project late does not hold its full path")
+		f.ExpectRestartWritesNothing()
+		f.Change(late, func() { late.Spec.Path = "late" })
+		f.ExpectReady(late, m)
+		Expect(m.Status).To(And(HaveField("UpdateStatus", v1alpha1.MirrorFinished), HaveField("LastError", BeEmpty())))
+	})
+
 	It("waits for its project", func() {
 		f.Run()
 		m := forge.RemoteMirror("backup", there.url()).Of(forge.Project("later").In(acme).Build()).Build()
@@ -321,6 +362,8 @@ var _ = Describe("A target", func() {
 		f.Create(m)
 		f.ExpectStalled(m, v1alpha1.ReasonTargetRefused, "requests to localhost are not allowed")
 		Expect(there.asked.Load()).To(BeZero())
+		expectRefused(m, "url: 127.0.0.1: requests to localhost are not allowed")
+		f.ExpectRestartWritesNothing()
 	})
 
 	It("that hangs is given up", func() {
@@ -381,5 +424,6 @@ var _ = Describe("What a mirror declares", func() {
 		m := forge.RemoteMirror("backup", "https://example.com/t.git").Of(website).Matching(`(?!x)`).Build()
 		f.Create(m)
 		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
+		expectRefused(m, "branchRegex is not in RE2 syntax")
 	})
 })

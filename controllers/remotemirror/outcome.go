@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -120,6 +121,23 @@ func some(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
+}
+
+// refuse writes down why no push is begun, unless that is for a project or group which is not there yet: the mirror may have come
+// first. What is refused has no next attempt.
+func refuse(m *v1alpha1.RemoteMirror, err error) {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return
+	}
+	s := &m.Status
+	s.UpdateStatus, s.LastError, s.NextAttemptAt = v1alpha1.MirrorFailed, frame.Sanitise(err.Error()), nil
+}
+
+// admit has a mirror pushed that was refused before.
+func admit(m *v1alpha1.RemoteMirror) {
+	if s := &m.Status; s.LastError != "" && s.NextAttemptAt == nil {
+		s.UpdateStatus, s.LastError = v1alpha1.MirrorToRetry, ""
+	}
 }
 
 // show puts into the status what the mirror does now.
