@@ -126,11 +126,16 @@ type RemoteMirrorStatus struct {
 	// +optional
 	PushedRules string `json:"pushedRules,omitempty"`
 
+	// triedChecksum is the refsChecksum of the project when the last push began, whether the target has received it or not.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TriedChecksum string `json:"triedChecksum,omitempty"`
+
 	// attempts is how many pushes in a row the target did not answer.
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
 
-	// nextAttemptAt is when a push that failed is repeated without a change.
+	// nextAttemptAt is when a push that failed is repeated.
 	// +optional
 	NextAttemptAt *metav1.Time `json:"nextAttemptAt,omitempty"`
 

@@ -129,6 +129,9 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 	if want.secret, err = c.secretVersion(ctx, m); err != nil {
 		return err
 	}
+	if at.phase == idle {
+		hasten(m, want)
+	}
 	if at.phase == idle && (due(m, want, now) || m.Status.LastError != "" && c.pool.corrected(m.UID, want)) {
 		at = c.pool.begin(m, host, want, c.push(m, p.DeepCopy(), rules))
 		m.Status.HandledSync = requested(m)

@@ -141,7 +141,7 @@ var _ = Describe("A mirror", func() {
 		Expect(there.asked.Load()).To(Equal(asked))
 	})
 
-	It("is tried again with a growing delay, not by what is pushed meanwhile, and at once when somebody asks", func() {
+	It("is tried again with a growing delay, and soon when something is pushed meanwhile", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
@@ -153,17 +153,43 @@ var _ = Describe("A mirror", func() {
 		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 11*time.Second, 2*time.Second))
 		Expect(there.asked.Load()).To(BeEquivalentTo(1))
 
-		commit("two")
-		push("HEAD:refs/heads/main")
-		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed)
-		Expect(there.asked.Load()).To(BeEquivalentTo(1))
-
 		pass(m, 15*time.Second)
 		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(2)))
 		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 22*time.Second, 4*time.Second))
 		f.ExpectRestartWritesNothing()
 		Expect(there.asked.Load()).To(BeEquivalentTo(2))
 
+		By("several pushes, ten seconds after the attempt, and not for every one of them")
+		for _, content := range []string{"two", "three"} {
+			commit(content)
+			push("HEAD:refs/heads/main")
+			f.Eventually(m).Should(HaveField("Status.NextAttemptAt.Time", BeTemporally("==", m.Status.LastUpdateAt.Add(10*time.Second))))
+		}
+		f.ExpectRestartWritesNothing()
+		Expect(there.asked.Load()).To(BeEquivalentTo(2))
+		pass(m, 10*time.Second)
+		f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.Attempts", BeEquivalentTo(3)))
+		Expect(m.Status.NextAttemptAt.Sub(f.Clock.Now())).To(BeNumerically("~", 44*time.Second, 8*time.Second), "this was tried")
+
+		By("a push to a target that is back, a while after the attempt")
+		there.down.Store(false)
+		pass(m, 20*time.Second)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "503")
+		Expect(there.asked.Load()).To(BeEquivalentTo(3))
+		commit("four")
+		push("HEAD:refs/heads/main")
+		expectPushed(m)
+		Expect(m.Status.Attempts).To(BeZero())
+	})
+
+	It("is tried again at once when somebody asks", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		there.down.Store(true)
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "503")
 		there.down.Store(false)
 		f.Change(m, func() {
 			metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, strings.Repeat("now", 40))

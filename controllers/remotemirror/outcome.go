@@ -49,8 +49,19 @@ func due(m *v1alpha1.RemoteMirror, want goal, now time.Time) bool {
 	case s.ObservedGeneration != m.Generation && s.LastError != "":
 		return true // what was wrong may be right now
 	default:
-		// A target that does not answer is not asked more often because there is more to say.
 		return fresh && s.Attempts == 0
+	}
+}
+
+// hasten brings the next attempt forward when there is something that the last one did not try: a target that is back need not wait.
+// One that does not answer is asked every firstRetry at most, however much there is to say.
+func hasten(m *v1alpha1.RemoteMirror, want goal) {
+	s := &m.Status
+	if s.Attempts == 0 || s.NextAttemptAt == nil || s.LastUpdateAt == nil || s.TriedChecksum == want.refs {
+		return
+	}
+	if soon := moment(s.LastUpdateAt.Add(firstRetry)); soon.Before(s.NextAttemptAt) {
+		s.NextAttemptAt = soon
 	}
 }
 
@@ -58,7 +69,7 @@ func due(m *v1alpha1.RemoteMirror, want goal, now time.Time) bool {
 func conclude(m *v1alpha1.RemoteMirror, r report) {
 	s := &m.Status
 	s.UpdateStatus, s.LastError, s.NextAttemptAt = v1alpha1.MirrorFinished, "", nil
-	s.LastUpdateStartedAt, s.LastUpdateAt = moment(r.started), moment(r.ended)
+	s.LastUpdateStartedAt, s.LastUpdateAt, s.TriedChecksum = moment(r.started), moment(r.ended), r.goal.refs
 	switch {
 	case r.err != nil:
 		retry := wait.Jitter(min(firstRetry<<min(s.Attempts, 10), lastRetry), jitter)
