@@ -60,10 +60,11 @@ var _ = throughEachDoor("Remote mirrors", func(d *door) {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(made.URL).To(Equal("https://*****@127.0.0.1:1/x.git"))
+		Expect(made.Enabled).To(BeTrue(), "be the repository made by now or not")
 		Eventually(func() (*gitlab.ProjectMirror, error) {
 			m, _, err := c.GetProjectMirror(team.project.ID, made.ID)
 			return m, err
-		}).WithTimeout(soon).WithPolling(polling).Should(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastUpdateAt", Not(BeNil()))),
+		}).WithTimeout(soon).WithPolling(polling).Should(And(HaveField("UpdateStatus", "finished"), HaveField("LastUpdateAt", Not(BeNil()))),
 			"the repository is empty")
 		r, err := c.ForcePushMirrorUpdate(team.project.ID, made.ID)
 		Expect(err).NotTo(HaveOccurred())

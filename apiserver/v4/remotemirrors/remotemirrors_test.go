@@ -102,8 +102,35 @@ func TestMirrorsAreShown(t *testing.T) {
 		ContainSubstring(`"update_status":"none"`), ContainSubstring(`"url":"https://example.com/web.git"`)))
 	page := f.As("mary", "GET "+base+"?per_page=2", "")
 	g.Expect(page.Header.Get("X-Total")).To(Equal("3"))
-	g.Expect(f.As("mary", "GET /projects/21/remote_mirrors/32", "").Body).To(ContainSubstring(`"enabled":false`), "there is no repository to push")
 	g.Expect(f.As("mary", "GET "+base+"/32", "").String()).To(Equal(`404 {"message":"404 Not found"}`), "it is another project's")
+}
+
+func TestAMirrorIsNotEnabledWhereNoRepositoryWillCome(t *testing.T) {
+	for _, test := range []struct {
+		reason, checksum string
+		enabled          bool
+	}{
+		{"", "", true},
+		{v1alpha1.ReasonImporting, "", true},
+		{v1alpha1.ReasonFailed, "", true},
+		{v1alpha1.ReasonImportFailed, "", false},
+		{v1alpha1.ReasonStorageUnavailable, "", false},
+		{v1alpha1.ReasonReferenceNotFound, "", false},
+		{v1alpha1.ReasonInvalid, "", false},
+		{v1alpha1.ReasonStorageUnavailable, "c0ffee", true},
+	} {
+		p := familytest.Project("acme", "late", 22, "acme", v1alpha1.VisibilityPublic)
+		p.Status.RefsChecksum = test.checksum
+		if test.reason != "" {
+			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: test.reason}}
+		}
+		f := newForge(t, p, declared("late", 33))
+		want := fmt.Sprintf(`"enabled":%t`, test.enabled)
+		made := f.As("mary", "POST /projects/22/remote_mirrors", `{"url":"https://example.com/x.git","enabled":true}`)
+		if got := f.As("mary", "GET /projects/22/remote_mirrors/33", ""); !strings.Contains(got.Body, want) || !strings.Contains(made.Body, want) {
+			t.Errorf("%q %q: made %s, got %s, want %s", test.reason, test.checksum, made, got, want)
+		}
+	}
 }
 
 func TestCredentialsGoIntoASecret(t *testing.T) {

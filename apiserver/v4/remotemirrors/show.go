@@ -3,6 +3,7 @@ package remotemirrors
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -36,7 +37,7 @@ var statuses = map[v1alpha1.MirrorUpdate]string{
 func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
 	s := &m.Status
 	shown := Mirror{
-		ID: m.Spec.ID, Enabled: m.Spec.IsEnabled() && p.Status.RefsChecksum != "", URL: mask(m),
+		ID: m.Spec.ID, Enabled: m.Spec.IsEnabled() && pushable(p), URL: mask(m),
 		LastSuccessfulUpdateAt: moment(s.LastSuccessfulUpdateAt), LastUpdateAt: moment(s.LastUpdateAt), LastUpdateStartedAt: moment(s.LastUpdateStartedAt),
 		OnlyProtectedBranches: m.Spec.OnlyProtectedBranches, KeepDivergentRefs: m.Spec.KeepDivergentRefs, MirrorBranchRegex: m.Spec.BranchRegex,
 		UpdateStatus: statuses[s.UpdateStatus], AuthMethod: "password", HostKeys: []string{},
@@ -45,6 +46,14 @@ func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
 		shown.LastError = &s.LastError
 	}
 	return shown
+}
+
+// pushable reports whether a project has a repository, or gets one as soon as its controller comes to it. Where that has to wait for
+// somebody, as after an import that failed or without storage, there is none.
+func pushable(p *v1alpha1.Project) bool {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	return p.Status.RefsChecksum != "" || ready == nil || ready.Status != metav1.ConditionFalse ||
+		ready.Reason == v1alpha1.ReasonImporting || ready.Reason == v1alpha1.ReasonFailed
 }
 
 func moment(t *metav1.Time) endpoint.Time {
