@@ -267,7 +267,7 @@ var aboutWhat = []refusal{
 	{maintainer, "POST projects/{project}/deploy_keys", `{"title":"x","key":"no key"}`, `400 {"message":{"deploy_key.key":["is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":""}`, `400 {"message":{"url":["can't be blank"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ftp://example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https, ssh, git"]}}`},
-	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ssh://git@example.com/x"}`, `400 {"message":{"url":["is not supported: mirrors are pushed over http and https"]}}`},
+	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"ssh://git@example.com/x"}`, `400 {"message":{"url":["is blocked: Only allowed schemes are http, https"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://exa mple.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://ann:1/secret@example.com/x"}`, `400 {"message":{"url":["is blocked: URI is invalid"]}}`},
 	{maintainer, "POST projects/{project}/remote_mirrors", `{"url":"https://-x:y@example.com/x"}`, `400 {"message":{"url":["is blocked: Username needs to start with an alphanumeric character"]}}`},

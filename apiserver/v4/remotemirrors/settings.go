@@ -37,8 +37,10 @@ func (f *Family) parse(text string) (target, error) {
 	switch u.Scheme {
 	case "http", "https":
 	case "ssh", "git":
-		return target{}, invalid("url", "is not supported: mirrors are pushed over http and https")
+		// No keys of hosts are known, and the one way out is a proxy for HTTP.
+		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https")
 	default:
+		// The text of the API, whatever is had of these (API behaviour, section 2.16).
 		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https, ssh, git")
 	}
 	at := target{}
