@@ -183,12 +183,16 @@ func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, e
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, target)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if declared == nil || target.Project.UID == scope.Project.UID {
-		return endpoint.None{}, notListed()
+	listed, err := f.lists(ctx, scope, target.Project)
+	if err != nil {
+		return endpoint.None{}, err
+	}
+	if !listed {
+		return endpoint.None{}, notListed(access)
 	}
 	return endpoint.None{}, f.change(ctx, func(declared *v1alpha1.JobTokenScope) error {
 		before := len(declared.Spec.Allowlist)
@@ -201,10 +205,22 @@ func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, e
 			return err == nil && allowed.Project.UID == target.Project.UID
 		})
 		if failed == nil && len(declared.Spec.Allowlist) == before {
-			return notListed()
+			return notListed(access)
 		}
 		return failed
 	})
+}
+
+// lists reports whether a project is in the list of another one, which it is never of itself.
+func (f *Family) lists(ctx context.Context, scope catalog.Scope, p *v1alpha1.Project) (bool, error) {
+	if p.UID == scope.Project.UID {
+		return false, nil
+	}
+	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	if err != nil || declared == nil {
+		return false, err
+	}
+	return f.catalog.Allows(ctx, declared, p)
 }
 
 // entry lets in the project of an id, which stays its own wherever it moves.
@@ -217,6 +233,11 @@ func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
 	return f.catalog.Allowed(ctx, &v1alpha1.JobTokenScope{}, entry(id))
 }
 
-func notListed() error {
+// notListed is the answer about a project that is not in the list, by what the caller may do with it: what he is not to know of
+// is as good as missing, whatever else would keep him from removing it.
+func notListed(to auth.Access) error {
+	if !to.May(auth.ReadProject) {
+		return endpoint.NotFound("Project")
+	}
 	return endpoint.BadRequest("Target project is not in the job token scope")
 }

@@ -173,6 +173,9 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"DELETE /projects/20/job_token_scope/allowlist/20", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/20/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/22/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
+		// What she is not to know of is as good as missing, be something declared or not.
+		{"DELETE /projects/21/job_token_scope/allowlist/31", ``, `404 {"message":"404 Project Not Found"}`},
+		{"DELETE /projects/22/job_token_scope/allowlist/31", ``, `404 {"message":"404 Project Not Found"}`},
 		{"GET /projects/99/job_token_scope", ``, `404 {"message":"404 Project Not Found"}`},
 	}
 	for _, tt := range tests {
@@ -234,6 +237,9 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 		}
 		if more != nil {
 			requests["DELETE /projects/23/job_token_scope/allowlist/30"] = ""
+		}
+		if got := f.As("mary", "DELETE /projects/23/job_token_scope/allowlist/31", ""); got.Code != 404 {
+			t.Errorf("the removal of a project that she is not to know of: got %s", got)
 		}
 		for request, body := range requests {
 			if got := f.As("mary", request, body); got.Code != 403 {
