@@ -43,6 +43,8 @@ const (
 	ReasonRevoked = "Revoked"
 	// ReasonBlocked says that the user is blocked.
 	ReasonBlocked = "Blocked"
+	// ReasonOwnerNotAllowed says that the user may not be the owner, for want of a role or of his own doing.
+	ReasonOwnerNotAllowed = "OwnerNotAllowed"
 	// ReasonStorageUnavailable says that the shard cannot be written to.
 	ReasonStorageUnavailable = "StorageUnavailable"
 	// ReasonImporting says that the repository is being imported.

@@ -32,6 +32,7 @@ type TriggerTokenSpec struct {
 	ProjectRef Reference `json:"projectRef"`
 
 	// ownerRef names the user whose token it is, who alone is shown its value over REST; it cannot change once set.
+	// The token is accepted while he is a Maintainer of the project, or an administrator who has made it over REST himself.
 	// +optional
 	OwnerRef *Reference `json:"ownerRef,omitempty"`
 
@@ -60,6 +61,11 @@ type TriggerTokenStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// issuedTo is the uid of the user who made the token over REST himself. An administrator owns no other tokens.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	IssuedTo string `json:"issuedTo,omitempty"`
 
 	// rotated is the last text of the annotation forgeplane.dev/rotate for which the value was replaced.
 	// +kubebuilder:validation:MaxLength=253

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,13 +24,16 @@ type Controller struct {
 	// secrets reads those that do not bear the label yet, past the cache.
 	secrets client.Reader
 	catalog *catalog.Catalog
+	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
 // New returns the controller; secrets reads past the cache.
-func New(c client.Client, secrets client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
+func New(
+	c client.Client, secrets client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
+) *Controller {
 	return &Controller{
-		client: c, secrets: secrets, catalog: cat,
+		client: c, secrets: secrets, catalog: cat, clock: clk,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.TriggerToken](ids),
 			frame.WithOwner(func(ctx context.Context, t *v1alpha1.TriggerToken) (client.Object, error) {
@@ -49,6 +53,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return frame.NewWatch(mgr, "triggertoken", &v1alpha1.TriggerToken{}, o).
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(tokens, catalog.IndexProject)).
 		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(tokens, catalog.IndexUser)).
+		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
+		// Only its readiness tells that a membership has expired.
+		OnReady(&v1alpha1.Membership{}, c.catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
 		OnReferred(&corev1.Secret{}, c.catalog.Peers(tokens, catalog.IndexSecret, secretKey)).
 		OnReferred(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, c.rivals)).
 		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, ownSecretKey)).
@@ -73,7 +80,7 @@ func (c *Controller) resolveProject(ctx context.Context, t *v1alpha1.TriggerToke
 	return reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path())
 }
 
-// resolveOwner says whose state keeps the token from being accepted. The digest stays: whoever accepts a token looks at its
+// resolveOwner says whose state or role keeps the token from being accepted. The digest stays: whoever accepts a token looks at its
 // owner each time.
 func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken) error {
 	if t.Spec.OwnerRef == nil {
@@ -86,7 +93,29 @@ func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken)
 	if u.Spec.State == v1alpha1.UserBlocked {
 		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
 	}
-	return nil
+	p, err := c.catalog.Project(ctx, t.Namespace, t.Spec.ProjectRef)
+	if err != nil {
+		return reference.Unresolved("projectRef", err)
+	}
+	may, err := c.catalog.MayOwnTriggerToken(ctx, u, t, p, c.clock.Now())
+	switch {
+	case err != nil || may:
+		return err
+	case u.Spec.Admin:
+		return frame.Waiting(v1alpha1.ReasonOwnerNotAllowed,
+			"the user %s is an administrator, who owns only what he has made over REST himself", u.Spec.Username)
+	default:
+		return frame.Waiting(v1alpha1.ReasonOwnerNotAllowed, "the user %s is no Maintainer of the project", u.Spec.Username)
+	}
+}
+
+// memberKeys maps a membership to the keys of its user.
+func (c *Controller) memberKeys(ctx context.Context, obj client.Object) []string {
+	u, err := c.catalog.User(ctx, obj.(*v1alpha1.Membership).Spec.UserRef)
+	if err != nil {
+		return nil // whose own appearance wakes up his tokens
+	}
+	return catalog.UserKeys(u)
 }
 
 // claimSecret keeps two tokens from sharing one value.

@@ -3,11 +3,14 @@ package triggertoken_test
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -17,7 +20,7 @@ import (
 
 // find returns the token of a project that has a value, or the error of looking for it.
 func find(p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
-	return f.Catalog.TriggerTokenByValue(GinkgoT().Context(), p, value)
+	return f.Catalog.TriggerTokenByValue(GinkgoT().Context(), p, value, f.Clock.Now())
 }
 
 // expectNoValue expects that nothing of a value can be read in an object or an event.
@@ -87,12 +90,52 @@ var _ = Describe("A trigger token", func() {
 		f.Create(later)
 		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "ownerRef: user bob: not found")
 		f.Create(bob)
+		f.ExpectWaiting(t, v1alpha1.ReasonOwnerNotAllowed, "user bob is no Maintainer")
+		f.Create(forge.Membership(bob).In(later).As(v1alpha1.RoleMaintainer).Build())
 		f.ExpectReady(t)
 		f.ExpectRestartWritesNothing()
 	})
 
+	It("follows the role of its owner while the controllers run", func() {
+		f.Run()
+		t := forge.TriggerToken("deploy").Of(website).OwnedBy(ada).Build()
+		f.Create(t)
+		f.ExpectWaiting(t, v1alpha1.ReasonOwnerNotAllowed, "user ada is no Maintainer")
+		m := forge.Membership(ada).In(acme).As(v1alpha1.RoleMaintainer).Build()
+		f.Create(m)
+		f.ExpectReady(t)
+		value := valueOf(t)
+		Eventually(find).WithArguments(website, value).Should(HaveField("UID", t.UID))
+
+		By("taking it away, and giving it back for an hour")
+		f.Change(m, func() { m.Spec.Role = v1alpha1.RoleDeveloper })
+		Expect(find(website, value)).Error().To(MatchError(catalog.ErrNotFound))
+		f.ExpectWaiting(t, v1alpha1.ReasonOwnerNotAllowed, "user ada is no Maintainer")
+		f.Change(m, func() {
+			m.Spec.Role, m.Spec.ExpiresAt = v1alpha1.RoleOwner, ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour)))
+		})
+		f.ExpectReady(m, t)
+		f.Delete(m)
+		f.ExpectWaiting(t, v1alpha1.ReasonOwnerNotAllowed, "user ada is no Maintainer")
+		Expect(valueOf(t)).To(Equal(value))
+	})
+
+	It("is an administrator's only where he has made it himself", func() {
+		f.Run()
+		root := forge.User("root").Admin().Build()
+		t := forge.TriggerToken("deploy").Of(website).OwnedBy(root).Build()
+		f.Create(root, forge.Membership(root).In(acme).As(v1alpha1.RoleOwner).Build(), t)
+		f.ExpectWaiting(t, v1alpha1.ReasonOwnerNotAllowed, "user root is an administrator")
+		before := t.DeepCopy()
+		t.Status.IssuedTo = string(root.UID)
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+		f.ExpectReady(t)
+		Eventually(find).WithArguments(website, valueOf(t)).Should(HaveField("UID", t.UID))
+	})
+
 	It("follows its owner while the controllers run", func() {
 		f.Run()
+		f.Create(forge.Membership(ada).In(acme).As(v1alpha1.RoleMaintainer).Build())
 		t := forge.TriggerToken("deploy").Of(website).OwnedBy(ada).Build()
 		f.Create(t)
 		f.ExpectReady(t)

@@ -328,7 +328,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 
 		f.Delete(theirs)
 		f.ExpectReady(t)
-		Expect(find(website, value)).To(HaveField("UID", t.UID))
+		Eventually(find).WithArguments(website, value).Should(HaveField("UID", t.UID))
 	})
 
 	It("is not adopted by two tokens, and passes on when the older one goes", func() {

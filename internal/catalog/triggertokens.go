@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 func triggerTokenIndexes() []index {
@@ -96,9 +98,9 @@ func (c *Catalog) SecretsOfDigest(ctx context.Context, digest string) []string {
 }
 
 // TriggerTokenByValue returns the trigger token of a project that has a value, or ErrNotFound: that is as well the answer to
-// a value that belongs to another project, and for a token whose owner is blocked or gone. It costs one hash and some look-ups
-// in memory. What the owner may do in the project is the caller's to look at.
-func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
+// a value that belongs to another project, and for a token whose owner is blocked, gone, or may not own it now. It costs one hash
+// and some look-ups in memory.
+func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, value string, now time.Time) (*v1alpha1.TriggerToken, error) {
 	// Only digests of what was presented are looked up and compared: how long that takes tells nothing about a value.
 	digest := Digest(value)
 	found, err := c.TriggerTokensOfDigest(ctx, digest)
@@ -109,7 +111,7 @@ func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, 
 		if !t.DeletionTimestamp.IsZero() || subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(digest)) != 1 {
 			continue
 		}
-		if ok, err := c.triggers(ctx, t, p); err != nil {
+		if ok, err := c.triggers(ctx, t, p, now); err != nil {
 			return nil, err
 		} else if ok {
 			return t, nil
@@ -118,8 +120,8 @@ func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, 
 	return nil, ErrNotFound
 }
 
-// triggers reports whether a token is one of the project, and not of an owner who is blocked or gone.
-func (c *Catalog) triggers(ctx context.Context, t *v1alpha1.TriggerToken, p *v1alpha1.Project) (bool, error) {
+// triggers reports whether a token is one of the project, and not of an owner who is blocked, gone, or may not own it.
+func (c *Catalog) triggers(ctx context.Context, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time) (bool, error) {
 	of, err := c.Project(ctx, t.Namespace, t.Spec.ProjectRef)
 	if err != nil || of.UID != p.UID || t.Spec.OwnerRef == nil {
 		return err == nil && of.UID == p.UID, ignoreNotFound(err)
@@ -128,7 +130,26 @@ func (c *Catalog) triggers(ctx context.Context, t *v1alpha1.TriggerToken, p *v1a
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
-	return owner.Spec.State != v1alpha1.UserBlocked && owner.DeletionTimestamp.IsZero(), nil
+	if owner.Spec.State == v1alpha1.UserBlocked || !owner.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	return c.MayOwnTriggerToken(ctx, owner, t, p, now)
+}
+
+// MayOwnTriggerToken reports whether a user, who is not blocked, may own a trigger token of a project now. Whoever writes in a
+// namespace can name any user there without asking him: so he has to be a Maintainer of the project, as for making a token over
+// REST, and an administrator has to have made this one himself.
+func (c *Catalog) MayOwnTriggerToken(
+	ctx context.Context, u *v1alpha1.User, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time,
+) (bool, error) {
+	if u.Spec.Admin {
+		return t.Status.IssuedTo == string(u.UID), nil
+	}
+	has, err := c.ProjectRole(ctx, u, p, now)
+	if Misplaced(err) {
+		return false, nil
+	}
+	return has >= role.Maintainer, err
 }
 
 func ignoreNotFound(err error) error {

@@ -40,7 +40,27 @@ func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
 	app := project("b", "app", byName("bolt"), known(200))
 	going := triggerToken("a", "going", byName("web"), "value-of-going")
 	going.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)}
-	w := catalogtest.New(t, group("a", "acme"), group("b", "bolt"), web, other, app, user("max", 1),
+	now := time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
+	admin := func(s *v1alpha1.UserSpec) { s.Admin = true }
+	root := user("root", 3, admin)
+	issued := func(t *v1alpha1.TriggerToken, to *v1alpha1.User) *v1alpha1.TriggerToken {
+		t.Status.IssuedTo = string(to.UID)
+		return t
+	}
+	w := catalogtest.New(t, group("a", "acme"), group("b", "bolt"), web, other, app, user("max", 1), root, user("dora", 4), user("otto", 5),
+		user("late", 6), inGroup("a", "max-in-acme", byName("acme"), byPath("max"), v1alpha1.RoleMaintainer),
+		inGroup("a", "bad-in-acme", byName("acme"), byPath("bad"), v1alpha1.RoleOwner),
+		inGroup("a", "root-in-acme", byName("acme"), byPath("root"), v1alpha1.RoleOwner),
+		inProject("a", "dora-in-web", byName("web"), byPath("dora"), v1alpha1.RoleDeveloper),
+		inProject("b", "otto-in-web", byID(100), byPath("otto"), v1alpha1.RoleOwner),
+		until(inProject("a", "late-in-web", byName("web"), byPath("late"), v1alpha1.RoleOwner), now),
+		// Nobody has asked these whether they want to own anything.
+		ownedBy(triggerToken("a", "of-root", byName("web"), "value-of-root"), byPath("root")),
+		issued(ownedBy(triggerToken("a", "of-dora", byName("web"), "value-of-dora"), byPath("dora")), user("dora", 4)),
+		ownedBy(triggerToken("a", "of-otto", byName("web"), "value-of-otto"), byPath("otto")),
+		ownedBy(triggerToken("a", "of-late", byName("web"), "value-of-late"), byPath("late")),
+		issued(ownedBy(triggerToken("a", "of-another", byName("web"), "value-of-another"), byPath("root")), user("max", 1)),
+		issued(ownedBy(triggerToken("a", "by-root", byName("web"), "value-by-root"), byPath("root")), root),
 		user("bad", 2, func(s *v1alpha1.UserSpec) { s.State = v1alpha1.UserBlocked }),
 		triggerToken("a", "t1", byName("web"), "value-1"), triggerToken("a", "t2", byID(100), "value-2"),
 		triggerToken("a", "t3", byPath("acme/web"), "value-3"), ownedBy(triggerToken("a", "t4", byName("web"), "value-4"), byPath("max")),
@@ -53,7 +73,7 @@ func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
 	c := w.Catalog()
 	found := func(p *v1alpha1.Project, value string) string {
 		t.Helper()
-		token, err := c.TriggerTokenByValue(t.Context(), p, value)
+		token, err := c.TriggerTokenByValue(t.Context(), p, value, now)
 		if token == nil {
 			g.Expect(err).To(MatchError(catalog.ErrNotFound))
 			return ""
@@ -63,6 +83,7 @@ func TestATriggerTokenIsFoundByItsValueInItsOwnProjectAlone(t *testing.T) {
 	}
 	for value, want := range map[string]string{
 		"value-1": "t1", "value-2": "t2", "value-3": "t3", "value-4": "t4", "": "", "value": "", catalog.Digest("value-1"): "",
+		"value-by-root": "by-root", "value-of-root": "", "value-of-another": "", "value-of-dora": "", "value-of-otto": "", "value-of-late": "",
 		"value-of-blocked": "", "value-of-lost": "", "value-of-going": "", "value-of-b": "", "value-of-b-2": "",
 	} {
 		g.Expect(found(web, value)).To(Equal(want), value)

@@ -190,12 +190,12 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			digest.Status.Digest = w.trigger.Status.Digest
 			w.declare(digest)
 			w.ExpectReady(digest)
-			Expect(w.Catalog.TriggerTokenByValue(ctx, w.website, value)).To(HaveField("UID", w.trigger.UID))
+			Expect(w.Catalog.TriggerTokenByValue(ctx, w.website, value, w.Clock.Now())).To(HaveField("UID", w.trigger.UID))
 			for _, wrong := range []string{value, w.trigger.Status.Digest} {
-				found, err := w.Catalog.TriggerTokenByValue(ctx, w.mine, wrong)
+				found, err := w.Catalog.TriggerTokenByValue(ctx, w.mine, wrong, w.Clock.Now())
 				Expect(found == nil || found.UID == digest.UID && wrong == w.trigger.Status.Digest).To(BeTrue(), "%v", err)
 			}
-			_, err := w.Catalog.TriggerTokenByValue(ctx, w.website, w.trigger.Status.Digest)
+			_, err := w.Catalog.TriggerTokenByValue(ctx, w.website, w.trigger.Status.Digest, w.Clock.Now())
 			Expect(err).To(MatchError(catalog.ErrNotFound))
 			w.expectUntouched()
 		})

@@ -130,21 +130,23 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 	if err := f.writer.Create(ctx, t); err != nil {
 		return Token{}, refusal.Of(err, "")
 	}
-	if err := f.issue(ctx, t); err != nil {
+	if err := f.issue(ctx, t, owner); err != nil {
 		return Token{}, errors.Join(err, f.discard(ctx, t))
 	}
 	return f.showOne(ctx, t)
 }
 
-// issue gives a token a value that this process accepts when it returns: whoever is first, this or the controller, makes the
+// issue gives a token, which its owner makes himself, a value that this process accepts when it returns: whoever is first, this or the controller, makes the
 // Secret, and either comes to the same digest.
-func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken) error {
+func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
 	s := triggertoken.NewSecret(t, triggertoken.Generate())
 	if err := f.writer.Ensure(ctx, s); err != nil {
 		return err
 	}
 	value := string(s.Data[t.SecretRef().Key])
-	return f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
+	return f.writer.Observe(ctx, t, func() {
+		t.Status.ID, t.Status.Digest, t.Status.IssuedTo = t.Spec.ID, catalog.Digest(value), string(owner.UID)
+	})
 }
 
 // discard removes a token whose value nobody will learn, be the client there or not. Its Secret goes with it.

@@ -177,7 +177,10 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token[10:]))
 	web, err := f.Catalog.ProjectByID(t.Context(), 20)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, made.Token)).To(HaveField("Name", object.Name))
+	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, made.Token, time.Now())).To(HaveField("Name", object.Name))
+	// So it is where the caller is an administrator who is no member, and nobody else could have made it his.
+	byRoot := Decode[row](t, f.As("root", "POST /projects/20/triggers", `{"description":"Yearly"}`))
+	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, byRoot.Token, time.Now())).To(HaveField("Spec.ID", byRoot.ID))
 	secret := secretOf(t, f, object)
 	g.Expect(metav1.IsControlledBy(secret, object)).To(BeTrue(), "the Secret goes with the token")
 	g.Expect(secret.Labels).To(HaveKey(v1alpha1.LabelSecret))
