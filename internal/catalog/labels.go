@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,6 +178,26 @@ func (c *Catalog) ProjectLabels(ctx context.Context, g *v1alpha1.Group, title st
 		}
 	}
 	return all, nil
+}
+
+// ProjectsBelow returns the projects anywhere below a group.
+func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Project, error) {
+	found, err := c.projects(ctx, IndexGroup, append(c.GroupKeys(ctx, g), c.KeysBelow(ctx, g)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var below []*v1alpha1.Project
+	for _, p := range found {
+		// A key may be that of an older group, too, and not every group that names one above it is admitted there.
+		chain, err := c.GroupsOf(ctx, p)
+		if err != nil && !Misplaced(err) {
+			return nil, err
+		}
+		if err == nil && slices.ContainsFunc(chain, func(above *v1alpha1.Group) bool { return same(above, g) }) {
+			below = append(below, p)
+		}
+	}
+	return below, nil
 }
 
 // LabelNamed returns the label that has the name of an object.

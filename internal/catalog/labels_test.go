@@ -188,3 +188,16 @@ func BenchmarkLabels(b *testing.B) {
 		}
 	}
 }
+
+func TestTheProjectsBelowAGroupAreThoseThatHaveAPlaceThere(t *testing.T) {
+	g := NewWithT(t)
+	acme := group("a", "acme", pinned(10))
+	c := catalogtest.New(t, acme, group("a", "sub", below(byName("acme"))), group("b", "bolt"),
+		group("b", "guest", below(byPath("acme"))), // whom acme does not admit
+		project("a", "web", byName("acme")), project("a", "api", byID(10)), project("a", "deep", byPath("acme/sub")),
+		project("b", "app", byName("bolt")), project("b", "intruder", byPath("acme")), project("b", "lost", byName("guest")),
+	).Catalog()
+	found, err := c.ProjectsBelow(t.Context(), acme)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(ConsistOf(HaveField("Name", "web"), HaveField("Name", "api"), HaveField("Name", "deep")))
+}

@@ -81,7 +81,7 @@ func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]cata
 func (f *Family) allowed(ctx context.Context, merged []catalog.ProjectLabel) error {
 	for _, l := range merged {
 		err := f.writer.Allow(ctx, l.Project, l.Label)
-		if err == nil && l.Spec.Priority != nil {
+		if err == nil && prioritized(l) {
 			err = f.writer.Allow(ctx, l.Project, l.Project)
 		}
 		if err != nil {
@@ -148,7 +148,13 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 
 func locked() error { return endpoint.Conflict("409 Conflict: Resource lock") }
 
-// keepPriorities has each project give the label of the group the priority that its own one had.
+// prioritized reports whether a project's own label has a priority, or none, that the project is to give the group's label instead
+// of what it declares for the title.
+func prioritized(l catalog.ProjectLabel) bool {
+	return l.Spec.Priority != nil || priorityOf(l.Project.Spec.LabelPriorities, l.Spec.Title) != nil
+}
+
+// keepPriorities has each project give the label of the group the priority that its own one had, or none.
 func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLabel) error {
 	oldest := map[types.UID]catalog.ProjectLabel{} // the only one of a project that is in force
 	for _, l := range merged {
@@ -157,7 +163,7 @@ func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLab
 		}
 	}
 	for _, l := range oldest {
-		if l.Spec.Priority == nil {
+		if !prioritized(l) {
 			continue
 		}
 		if err := f.prioritize(ctx, l.Project.DeepCopy(), l.Spec.Title, l.Spec.Priority); err != nil {

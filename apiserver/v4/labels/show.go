@@ -75,12 +75,7 @@ func (e entry) priority() *int32 {
 	if e.own() {
 		return e.Spec.Priority
 	}
-	for i := range e.project.Spec.LabelPriorities {
-		if p := &e.project.Spec.LabelPriorities[i]; p.Title == e.Spec.Title {
-			return &p.Priority
-		}
-	}
-	return nil
+	return priorityOf(e.project.Spec.LabelPriorities, e.Spec.Title)
 }
 
 // own reports whether the label is the project's own.

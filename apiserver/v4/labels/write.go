@@ -62,13 +62,13 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
 
 func exists() error { return endpoint.Conflict("Label already exists") }
 
-// renamed is how many labels in a row may have had a title before.
-const renamed = 16
+// maxFormer is how many labels in a row may have had a title before.
+const maxFormer = 16
 
 // declare creates a label under a name made of its natural key, which the API server gives to one object only. Where a label
 // has that name which was renamed since, its own id is taken into the key.
 func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, key ...string) error {
-	for range renamed {
+	for range maxFormer {
 		l.Name = naturalkey.Name(key...)
 		err := f.writer.Create(ctx, l)
 		if !errors.Is(err, declare.ErrExists) {
@@ -146,6 +146,14 @@ func (f *Family) change(ctx context.Context, key string, c changes) (Label, erro
 			return Label{}, refusal.Of(err, "")
 		}
 	}
+	if !e.own() && spec.Title != e.Spec.Title {
+		err := f.reprioritize(ctx, e.Of, p, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
+			return renamed(all, e.Spec.Title, spec.Title)
+		})
+		if err != nil {
+			return Label{}, err
+		}
+	}
 	if c.Priority.Set && !e.own() {
 		if err := f.prioritize(ctx, p, spec.Title, pointer(c.Priority)); err != nil {
 			return Label{}, err
@@ -192,37 +200,6 @@ func (f *Family) changed(ctx context.Context, e entry, c changes) (v1alpha1.Labe
 	return spec, a.Err()
 }
 
-// prioritize gives a label of a group a priority in a project, or takes it away. p has the result.
-func (f *Family) prioritize(ctx context.Context, p *v1alpha1.Project, title string, priority *int32) error {
-	if err := f.writer.Allow(ctx, p, p); err != nil {
-		return refusal.Of(err, "")
-	}
-	err := f.writer.Update(ctx, p, func() error {
-		p.Spec.LabelPriorities = withPriority(p.Spec.LabelPriorities, title, priority)
-		return nil
-	})
-	return refusal.Of(err, "Project")
-}
-
-// withPriority returns the priorities with another one for a title, or none.
-func withPriority(all []v1alpha1.LabelPriority, title string, priority *int32) []v1alpha1.LabelPriority {
-	var changed []v1alpha1.LabelPriority
-	for _, p := range all {
-		if p.Title != title {
-			changed = append(changed, p)
-			continue
-		}
-		if priority != nil {
-			changed = append(changed, v1alpha1.LabelPriority{Title: title, Priority: *priority})
-			priority = nil
-		}
-	}
-	if priority != nil {
-		changed = append(changed, v1alpha1.LabelPriority{Title: title, Priority: *priority})
-	}
-	return changed
-}
-
 func (f *Family) removeNamed(ctx context.Context, r *named) (endpoint.None, error) {
 	return f.removeKey(ctx, r.key())
 }
@@ -245,7 +222,12 @@ func (f *Family) removeKey(ctx context.Context, key string) (endpoint.None, erro
 	if err := conditional.Delete(ctx, f.writer, e.Label.DeepCopy()); err != nil {
 		return endpoint.None{}, refusal.Of(err, "Label")
 	}
-	return endpoint.None{}, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Spec.ID))
+	if !e.own() {
+		err = f.reprioritize(ctx, e.Of, e.project.DeepCopy(), func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
+			return withPriority(all, e.Spec.Title, nil)
+		})
+	}
+	return endpoint.None{}, errors.Join(err, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Spec.ID)))
 }
 
 // mayChange refuses a caller who may change labels of the project, and this one is of a group in which he may not.
