@@ -49,16 +49,16 @@ func (w *Writer) unmodified(ctx context.Context, obj client.Object, since time.T
 	switch {
 	case current.GetUID() != obj.GetUID():
 		return "", ErrGone
-	case changed(current).After(since):
+	case Changed(current).After(since):
 		return "", ErrChanged
 	default:
 		return current.GetResourceVersion(), nil
 	}
 }
 
-// changed is when somebody last changed the spec of an object: the API server notes it by field manager. Of an object without
-// such notes it is known when it was made.
-func changed(obj client.Object) time.Time {
+// Changed is when somebody last changed the spec of an object, to the second: the API server notes it by field manager. Of an object
+// without such notes, as caches hold most, it is when it was made.
+func Changed(obj client.Object) time.Time {
 	last := obj.GetCreationTimestamp().Time
 	for _, m := range obj.GetManagedFields() {
 		if m.Time != nil && specifies(m) && m.Time.After(last) {
@@ -66,6 +66,18 @@ func changed(obj client.Object) time.Time {
 		}
 	}
 	return last
+}
+
+// someSpec stands for whatever somebody says in a spec.
+var someSpec = metav1.NewFieldsV1(`{"f:spec":{}}`)
+
+// KeepChanged drops from an object the notes of the API server that Changed does not need, for a cache.
+func KeepChanged(obj client.Object) {
+	var kept []metav1.ManagedFieldsEntry
+	if last := Changed(obj); last.After(obj.GetCreationTimestamp().Time) {
+		kept = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: last}, FieldsV1: someSpec}}
+	}
+	obj.SetManagedFields(kept)
 }
 
 // specifies reports whether a field manager says something in the spec.

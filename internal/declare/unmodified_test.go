@@ -77,6 +77,13 @@ func TestWhatWasChangedLaterIsNotRemoved(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			obj := protection(tt.notes...)
+			kept := obj.DeepCopy()
+			for range 2 { // a cache may do it again
+				declare.KeepChanged(kept)
+			}
+			if got, want := declare.Changed(kept), declare.Changed(obj); !got.Equal(want) || len(kept.ManagedFields) > 1 {
+				t.Errorf("a cache keeps %v as %v, want %s", got, kept.ManagedFields, want)
+			}
 			w, c := newWriter(t, obj.DeepCopy(), nil)
 			if err := w.Unmodified(t.Context(), obj, tt.since); !errors.Is(err, tt.want) {
 				t.Errorf("the check gave %v, want %v", err, tt.want)

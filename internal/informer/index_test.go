@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 // startCache starts a cache of controller-runtime that holds the ConfigMaps, with indexes of their teams and colours.
@@ -146,4 +149,25 @@ func TestWhatIsSharedIsForgottenInTheEnd(t *testing.T) {
 	g.Expect(len(s.texts)).To(BeNumerically("<", 10))
 	gone := cache.DeletedFinalStateUnknown{Key: "a/b"}
 	g.Expect(s.transform(gone)).To(Equal(gone))
+}
+
+func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
+	g := NewWithT(t)
+	changed := metav1.Time{Time: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)}
+	meta := metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl", Time: &changed, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:description":{}}}`)},
+		{Manager: "forgeplane", Time: &metav1.Time{Time: changed.Add(time.Hour)}, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
+	}}
+	from := pages{&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return &v1alpha1.TriggerTokenList{Items: []v1alpha1.TriggerToken{{ObjectMeta: meta}}}, nil
+	}}}
+	listed, err := from.ListWithContext(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	token := &listed.(*v1alpha1.TriggerTokenList).Items[0]
+	g.Expect(newSharing().transform(token)).To(BeIdenticalTo(token))
+	g.Expect(declare.Changed(token)).To(BeTemporally("==", changed.Time))
+	g.Expect(token.ManagedFields).To(ConsistOf(HaveField("Manager", "")))
+
+	other := &v1alpha1.Label{ObjectMeta: meta}
+	g.Expect(newSharing().transform(other)).To(HaveField("ManagedFields", BeEmpty()))
 }

@@ -131,10 +131,10 @@ func (p pages) ListWithContext(ctx context.Context, o metav1.ListOptions) (runti
 	if err != nil {
 		return nil, err
 	}
-	// Nobody reads managed fields in a cache, and all pages are in memory at once before the informer strips them.
+	// All pages are in memory at once before the informer strips what they hold.
 	return list, meta.EachListItem(list, func(o runtime.Object) error {
 		if object, err := meta.Accessor(o); err == nil {
-			object.SetManagedFields(nil)
+			strip(object)
 		}
 		return nil
 	})

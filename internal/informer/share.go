@@ -7,6 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 // maxShared is how many values are shared at most before all are found anew, as some are not in use any more.
@@ -31,8 +34,7 @@ func (s *sharing) forget() {
 	s.texts, s.labels, s.owners = map[string]string{}, map[string]map[string]string{}, map[string][]metav1.OwnerReference{}
 }
 
-// transform is for cache.Options.DefaultTransform of controller-runtime. It drops managed fields, which nobody reads in a
-// cache.
+// transform is for cache.Options.DefaultTransform of controller-runtime.
 func (s *sharing) transform(o any) (any, error) {
 	object, err := meta.Accessor(o)
 	if err != nil {
@@ -43,7 +45,7 @@ func (s *sharing) transform(o any) (any, error) {
 	if len(s.texts)+len(s.labels)+len(s.owners) > maxShared {
 		s.forget()
 	}
-	object.SetManagedFields(nil)
+	strip(object)
 	object.SetNamespace(s.text(object.GetNamespace()))
 	if l := object.GetLabels(); l != nil {
 		object.SetLabels(s.label(l))
@@ -52,6 +54,15 @@ func (s *sharing) transform(o any) (any, error) {
 		object.SetOwnerReferences(s.owner(owners))
 	}
 	return o, nil
+}
+
+// strip drops managed fields, which nobody reads in a cache: but for when a trigger token was changed, which REST shows.
+func strip(object metav1.Object) {
+	if t, ok := object.(*v1alpha1.TriggerToken); ok {
+		declare.KeepChanged(t)
+		return
+	}
+	object.SetManagedFields(nil)
 }
 
 func (s *sharing) text(t string) string {

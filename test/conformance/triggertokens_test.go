@@ -117,6 +117,21 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		r := send(d.as(maintainer), fmt.Sprintf("DELETE projects/%d/triggers/%d", team.project.ID, made.ID), "",
 			gitlab.WithHeader("If-Unmodified-Since", before))
 		Expect(answered(r)).To(Equal(`412 {"message":"412 Precondition Failed"}`))
+
+		By("changing it in a later second, and removing what was shown then")
+		c, n := d.as(maintainer).PipelineTriggers, 0
+		Eventually(func(g Gomega) {
+			n++
+			_, _, err := c.EditPipelineTrigger(team.project.ID, made.ID, &gitlab.EditPipelineTriggerOptions{Description: gitlab.Ptr(fmt.Sprint("Take ", n))})
+			g.Expect(err).NotTo(HaveOccurred())
+			shown, _, err := c.GetPipelineTrigger(team.project.ID, made.ID)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(*shown.UpdatedAt).To(BeTemporally(">", *made.CreatedAt))
+			made = shown
+		}).Should(Succeed())
+		r = send(d.as(maintainer), fmt.Sprintf("DELETE projects/%d/triggers/%d", team.project.ID, made.ID), "",
+			gitlab.WithHeader("If-Unmodified-Since", made.UpdatedAt.UTC().Format(http.TimeFormat)))
+		Expect(answered(r)).To(Equal("204"))
 	})
 
 	It("have their value in a Secret that goes with them, and nowhere else", func() {

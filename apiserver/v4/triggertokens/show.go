@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/profile"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -20,7 +21,7 @@ type Token struct {
 	ID          int64            `json:"id"`
 	Description string           `json:"description"`
 	CreatedAt   endpoint.Time    `json:"created_at"`
-	UpdatedAt   endpoint.Time    `json:"updated_at" doc:"When the token was made."`
+	UpdatedAt   endpoint.Time    `json:"updated_at" doc:"When somebody last changed what is declared of the token."`
 	LastUsed    endpoint.Time    `json:"last_used"`
 	Token       string           `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted."`
 	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
@@ -56,7 +57,7 @@ func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (ma
 		}
 		shown[t.UID] = Token{
 			ID: t.Spec.ID, Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.Spec.ID]),
-			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(t.CreationTimestamp.Time),
+			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(declare.Changed(t)),
 			Token: value, Owner: f.summary(owner),
 		}
 	}
