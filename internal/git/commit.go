@@ -25,7 +25,7 @@ type Commit struct {
 // Signature is somebody and a time.
 type Signature struct {
 	Name, Email string
-	// When is in the zone where it was.
+	// When is in the zone where it was. It is the beginning of 1970 where it cannot be read, and from the last day of 9999 on.
 	When time.Time
 }
 
@@ -80,6 +80,9 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 	return c, nil
 }
 
+// maxTime is the beginning of the last day of the year 9999: RFC 3339 has no year beyond it, in any zone.
+const maxTime = 253402214400
+
 // parseSignature reads "Name <email> seconds zone". Old histories have worse; what cannot be read is left out.
 func parseSignature(text string) Signature {
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -89,16 +92,16 @@ func parseSignature(text string) Signature {
 	}
 	s := Signature{Name: strings.TrimSpace(text[:open]), Email: strings.TrimSpace(text[open+1 : end]), When: time.Unix(0, 0).UTC()}
 	seconds, zone, _ := strings.Cut(strings.TrimSpace(text[end+1:]), " ")
-	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil && n >= 0 && n < 1<<40 {
+	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil && n >= 0 && n < maxTime {
 		s.When = time.Unix(n, 0).In(parseZone(zone))
 	}
 	return s
 }
 
-// parseZone reads "+0130".
+// parseZone reads "+0130". A day or more is no offset.
 func parseZone(text string) *time.Location {
 	n, err := strconv.Atoi(text)
-	if err != nil || len(text) != 5 || n == 0 || n <= -2400 || n >= 2400 {
+	if err != nil || len(text) != 5 || n == 0 || n <= -2360 || n >= 2360 {
 		return time.UTC
 	}
 	return time.FixedZone("", (n/100*60+n%100)*60)

@@ -2,6 +2,7 @@ package git
 
 import (
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,8 @@ func FuzzParseTree(f *testing.F) {
 func FuzzParseCommit(f *testing.F) {
 	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 1 +0100\ncommitter B <> -1 x\n\ntitle\n\nbody"))
 	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor >< 99999999999999999999 +9999\n\n\xff"))
+	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 999999999999 +0000\n\n"))
+	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 253402214399 +2399\n\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		c, err := parseCommit("id", content)
 		if err != nil {
@@ -34,8 +37,10 @@ func FuzzParseCommit(f *testing.F) {
 				t.Errorf("%q gives %q", content, text)
 			}
 		}
-		if _, err := c.Author.When.MarshalJSON(); err != nil {
-			t.Errorf("%q: %v", content, err)
+		for _, when := range []time.Time{c.Author.When, c.Author.When.UTC()} {
+			if _, err := when.MarshalJSON(); err != nil {
+				t.Errorf("%q: %v", content, err)
+			}
 		}
 	})
 }

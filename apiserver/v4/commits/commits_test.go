@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
@@ -82,6 +83,29 @@ func TestACommitIsShownAsClientsKnowIt(t *testing.T) {
 				t.Errorf("%s has changed %+v, want %+v", name, got.Stats, want)
 			}
 		}
+	}
+}
+
+func TestEveryDateIsOneToOthers(t *testing.T) {
+	c := history(t, "sha1")
+	for _, date := range []string{
+		"@253402214400 +0000", "@253402300799 -2359", "@253402300800 +0000", "@999999999999 +0000", "@1700000000 +2399", "@253402214399 +2359",
+	} {
+		c.Env = []string{"GIT_COMMITTER_DATE=" + date, "GIT_AUTHOR_DATE=" + date}
+		c.Git(t, "commit", "--quiet", "--allow-empty", "--message="+date)
+	}
+	var years []int
+	for _, c := range familytest.Decode[[]struct {
+		Created  time.Time `json:"created_at"`
+		Authored time.Time `json:"authored_date"`
+	}](t, newShop(t, c).As("", "GET "+at+"?order=topo&per_page=6", "")) {
+		if _, err := c.Created.MarshalJSON(); err != nil || !c.Authored.Equal(c.Created) {
+			t.Errorf("%s and %s: %v", c.Created, c.Authored, err)
+		}
+		years = append(years, c.Created.UTC().Year())
+	}
+	if want := []int{9999, 2023, 1970, 1970, 1970, 1970}; !slices.Equal(years, want) {
+		t.Errorf("the years are %v, want %v", years, want)
 	}
 }
 

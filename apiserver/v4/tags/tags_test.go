@@ -109,6 +109,16 @@ func TestATagIsShownAsClientsKnowIt(t *testing.T) {
 	}
 }
 
+func TestATagOfTheDistantFutureHasNoDate(t *testing.T) {
+	c := history(t, "sha1")
+	c.Env = []string{"GIT_COMMITTER_DATE=@999999999999 +0000"}
+	c.Git(t, "tag", "--annotate", "--message=far", "far")
+	got := familytest.Decode[map[string]any](t, newShop(t, c).As("", "GET "+at+"/far", ""))
+	if created, ok := got["created_at"]; !ok || created != nil || got["message"] != "far" {
+		t.Errorf("it is %v", got)
+	}
+}
+
 func named(t *testing.T, a familytest.Answer) (names []string) {
 	t.Helper()
 	for _, tag := range familytest.Decode[[]Tag](t, a) {
