@@ -137,7 +137,7 @@ func (r *Repository) ReadFile(ctx context.Context, id, path string, limit int) (
 	var object, kind string
 	var size int
 	switch n, _ := fmt.Sscanf(string(first), "%s %s %d", &object, &kind, &size); {
-	case string(out) == id+":"+path+" missing\n", n == 3 && kind != "blob":
+	case string(out) == id+":"+path+" missing\n", absentSubmodule.Match(out), n == 3 && kind != "blob":
 		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
 	case n != 3 || size < 0 || size > len(content):
 		return nil, fmt.Errorf("git cat-file: unexpected answer %.100q", first)

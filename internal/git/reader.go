@@ -89,6 +89,9 @@ func (r *reader) ask(verb string, names ...string) error {
 
 var header = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64}) (blob|tree|commit|tag) ([0-9]{1,19})\n$`)
 
+// absentSubmodule is what git says, from 2.51 on, of a path at which there is a submodule whose commit is not in the repository.
+var absentSubmodule = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) submodule\n$`)
+
 // answer reads what git says of an object of this name before its content. The error is ErrObjectNotFound for one that is not
 // there, after which the reader is as good as before.
 func (r *reader) answer(name string) (Object, error) {
@@ -112,6 +115,9 @@ func (r *reader) answer(name string) (Object, error) {
 				return Object{}, ErrObjectNotFound
 			}
 		}
+	}
+	if absentSubmodule.MatchString(line) {
+		return Object{}, ErrObjectNotFound
 	}
 	return Object{}, fmt.Errorf("git cat-file: unexpected answer %.100q", line)
 }

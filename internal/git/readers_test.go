@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -109,6 +110,39 @@ func TestObjectsAreReadByNameAndPath(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(content)).To(Equal("hello\n"))
 		})
+	}
+}
+
+// TestASubmoduleIsNoObject holds for git before and since 2.51, which has an answer of its own for it.
+func TestASubmoduleIsNoObject(t *testing.T) {
+	for _, format := range formats {
+		g := NewWithT(t)
+		c := gittest.New(t, format)
+		other := strings.Repeat("1", len(c.Commit(t, "a", "1")))
+		c.Git(t, "update-index", "--add", "--cacheinfo", "160000,"+other+",sub")
+		c.Git(t, "commit", "--quiet", "--message=Add a submodule")
+		commit := c.Git(t, "rev-parse", "HEAD")
+		log := filepath.Join(t.TempDir(), "pids")
+		e := engineWith(t, `case "$*" in
+*--batch-command*) echo $$ >> `+log+` ;;
+esac
+case "$1" in
+cat-file) git "$@" | sed -u 's/^.*:sub missing$/`+other+` submodule/'; exit ;;
+esac`)
+		t.Cleanup(e.Close)
+		old := observe(t, git.Options{})
+		for _, o := range []observed{old, {e, log}} {
+			r := o.of(t, c)
+			_, err := r.Tree(t.Context(), commit, "sub", false)
+			g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+			_, err = r.Tree(t.Context(), commit, "sub", true)
+			g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+			g.Expect(r.Objects(t.Context(), commit+":sub", commit)).To(HaveExactElements(git.Object{}, HaveField("ID", commit)))
+			g.Expect(o.started(t)).To(HaveLen(1)) // nothing that it said was a surprise
+			_, err = r.ReadFile(t.Context(), commit, "sub", 100)
+			g.Expect(err).To(MatchError(fs.ErrNotExist))
+			g.Expect(r.ReadFile(t.Context(), commit, "a", 100)).To(BeEquivalentTo("1"))
+		}
 	}
 }
 
