@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ type Commit struct {
 	Author  Signature
 	// Committer is who made the commit of what the author wrote.
 	Committer Signature
-	// Message is in UTF-8; what is not is replaced.
+	// Message is in UTF-8, as the names are, whatever encoding the commit says it is in; what is not is replaced.
 	Message string
 }
 
@@ -59,7 +60,9 @@ func (r *Repository) ReadCommit(ctx context.Context, id string) (*Commit, error)
 // parseCommit reads a commit object: headers, of which those that begin with a space go on, an empty line and the message.
 func parseCommit(id string, content []byte) (*Commit, error) {
 	c := &Commit{ID: id}
-	headers, message, _ := bytes.Cut(content, []byte("\n\n"))
+	headers, text, _ := bytes.Cut(content, []byte("\n\n"))
+	var author, committer, encoding string
+	message := string(text)
 	for line := range bytes.Lines(headers) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
 		switch name {
@@ -68,15 +71,21 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 		case "parent":
 			c.Parents = append(c.Parents, value)
 		case "author":
-			c.Author = parseSignature(value)
+			author = value
 		case "committer":
-			c.Committer = parseSignature(value)
+			committer = value
+		case "encoding":
+			encoding = cmp.Or(encoding, value)
 		}
 	}
 	if !IsObjectID(c.Tree) {
 		return nil, errors.New("a commit is damaged: it has no tree")
 	}
-	c.Message = strings.ToValidUTF8(string(message), "\uFFFD")
+	if encoding != "" {
+		decode(encoding, &author, &committer, &message)
+	}
+	c.Author, c.Committer = parseSignature(author), parseSignature(committer)
+	c.Message = strings.ToValidUTF8(message, "\uFFFD")
 	return c, nil
 }
 

@@ -27,6 +27,9 @@ func FuzzParseCommit(f *testing.F) {
 	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor >< 99999999999999999999 +9999\n\n\xff"))
 	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 999999999999 +0000\n\n"))
 	f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 253402214399 +2399\n\n"))
+	for _, encoding := range []string{"ISO-8859-1", "Shift_JIS", "ISO-2022-JP", "GB18030", "UTF-16", "x"} {
+		f.Add([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor J\xf6 <a@b> 1 +0100\nencoding " + encoding + "\n\n\x1b$Bx\x81\x30"))
+	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		c, err := parseCommit("id", content)
 		if err != nil {

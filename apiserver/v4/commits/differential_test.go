@@ -51,7 +51,7 @@ func generated(t *testing.T) *gittest.Client {
 	return c
 }
 
-// odd has names that are hard to take for what they are.
+// odd has names that are hard to take for what they are, and commits in another encoding.
 func odd(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -62,6 +62,8 @@ func odd(t *testing.T) *gittest.Client {
 			c.Env = []string{fmt.Sprintf("GIT_COMMITTER_DATE=%d +0100", 1_700_000_000+i*1000)}
 			c.Commit(t, path, strings.Repeat(fmt.Sprintf("%q, time %d\n", path, i), 1+i))
 		}
+		c.Env = append(c.Env, "GIT_AUTHOR_NAME=J\xf6rg")
+		c.Git(t, "-c", "i18n.commitEncoding=ISO-8859-1", "commit", "--quiet", "--allow-empty", "--message=Gr\xfc\xdfe\n\nausf\xfchrlich")
 	}
 	return c
 }
@@ -107,14 +109,14 @@ func (q *questions) ask(path string, parameters url.Values) familytest.Answer {
 }
 
 // fields are what git and the API say alike of a commit.
-const fields = "--format=%H|%P|%cI|%aI"
+const fields = "--format=%H|%P|%cI|%aI|%an|%s"
 
 func said(c Listed) string {
 	moment := func(m interface{ MarshalText() ([]byte, error) }) string {
 		text, _ := m.MarshalText()
 		return strings.Replace(strings.Replace(string(text), ".000", "", 1), "+00:00", "Z", 1)
 	}
-	return strings.Join([]string{c.ID, strings.Join(c.ParentIDs, " "), moment(c.CreatedAt), moment(c.AuthoredDate)}, "|")
+	return strings.Join([]string{c.ID, strings.Join(c.ParentIDs, " "), moment(c.CreatedAt), moment(c.AuthoredDate), c.AuthorName, c.Title}, "|")
 }
 
 func (q *questions) list() {

@@ -54,7 +54,7 @@ func generated(t *testing.T) *gittest.Client {
 	return c
 }
 
-// branched has commits on some branches, which are merged now and then.
+// branched has commits on some branches, which are merged now and then; some are in another encoding.
 func branched(t *testing.T) *gittest.Client {
 	t.Helper()
 	c := oddTree(t, "sha1")
@@ -77,6 +77,9 @@ func branched(t *testing.T) *gittest.Client {
 			c.Commit(t, "README", fmt.Sprintf("content of a file\nof %d\n", i))
 		case 1:
 			c.Git(t, "merge", "--quiet", "--strategy=ours", "--message=Merge\n\nChangelog: changed", branches[random.IntN(len(branches))])
+		case 2:
+			c.Env = append(c.Env, "GIT_AUTHOR_NAME=J\xf6rg")
+			c.Git(t, "-c", "i18n.commitEncoding=ISO-8859-1", "commit", "--quiet", "--allow-empty", "--message=Gr\xfc\xdfe\n\nChangelog: ge\xe4ndert")
 		default:
 			c.Commit(t, fmt.Sprintf("dir/%d/file %d", random.IntN(5), random.IntN(9)), strings.Repeat(fmt.Sprintf("line %d\n", i), 1+random.IntN(20)))
 		}
@@ -279,8 +282,8 @@ func (q *questions) archive() {
 	}
 }
 
-// entries are the ids of the commits in notes.
-var entries = regexp.MustCompile(`\]\(acme/web@([0-9a-f]+)\)`)
+// entries are the titles and ids of the commits in notes.
+var entries = regexp.MustCompile(`\[(.*)\]\(acme/web@([0-9a-f]+)\)`)
 
 func (q *questions) changelog() {
 	q.t.Helper()
@@ -288,18 +291,18 @@ func (q *questions) changelog() {
 	answer := familytest.Decode[Notes](q.t, q.ask("changelog", url.Values{"version": {"1.0.0"}, "from": {from}, "to": {to}}))
 	var got, want, values []string
 	for _, found := range entries.FindAllStringSubmatch(answer.Notes, -1) {
-		got = append(got, found[1])
+		got = append(got, found[2]+" "+found[1])
 	}
 	of := map[string][]string{}
-	for line := range strings.Lines(q.git("log", "--format=%H %(trailers:key=Changelog,valueonly,separator=%x20)", from+".."+to)) {
-		id, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+	for line := range strings.Lines(q.git("log", "--format=%H %s%x00%(trailers:key=Changelog,valueonly,separator=%x20)", from+".."+to)) {
+		entry, value, _ := strings.Cut(strings.TrimSpace(line), "\x00")
 		if value == "" {
 			continue
 		}
 		if of[value] == nil {
 			values = append(values, value)
 		}
-		of[value] = append(of[value], id)
+		of[value] = append(of[value], entry)
 	}
 	for _, value := range values {
 		want = append(want, of[value]...)
