@@ -244,13 +244,17 @@ func unknown(bearer bool) error {
 	return e
 }
 
-// sudoer is whom a request is to be made as; nobody else when it is empty.
+// sudoer is whom a request is to be made as; nobody else when it is empty. Of several in the query the last counts, as of
+// every parameter.
 func sudoer(r *http.Request) string {
-	as := r.Header.Get("Sudo")
-	if as == "" && strings.Contains(r.URL.RawQuery, "sudo") {
-		as = r.URL.Query().Get("sudo")
+	if as := r.Header.Get("Sudo"); as != "" || r.URL.RawQuery == "" {
+		return as
 	}
-	return as
+	sent := r.URL.Query()["sudo"]
+	if len(sent) == 0 {
+		return ""
+	}
+	return sent[len(sent)-1]
 }
 
 // sudo lets an administrator act as somebody else.

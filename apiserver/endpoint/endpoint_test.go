@@ -255,6 +255,39 @@ func TestListsSayWhereInThemThePageIs(t *testing.T) {
 	}
 }
 
+func TestWhomARequestIsMadeAsStaysInTheLinks(t *testing.T) {
+	w := serve(t, lists(3), httptest.NewRequest(http.MethodGet, "/rows?per_page=2&sudo=a%26b&other=x", http.NoBody))
+	want := `<https://forge.example/api/v4/rows?page=2&per_page=2&sort=asc&sudo=a%26b>; rel="next"`
+	if got := w.Header().Get("Link"); !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWhomARequestIsMadeAsIsNotInItsBody(t *testing.T) {
+	const refused = `{"error":"sudo is to be a header or in the query"}`
+	tests := map[string]struct{ query, contentType, body, want string }{
+		"JSON":               {"", "application/json", `{"name":"a","color":"b","sudo":"otto"}`, refused},
+		"JSON without type":  {"", "", `{"name":"a","color":"b","sudo":1}`, refused},
+		"null":               {"", "application/json", `{"name":"a","color":"b","sudo":null}`, refused},
+		"form":               {"", "application/x-www-form-urlencoded", "name=a&color=b&sudo=otto", refused},
+		"the query as well":  {"?sudo=otto", "application/json", `{"name":"a","color":"b","sudo":"otto"}`, refused},
+		"a list in a query":  {"?sudo[]=otto", "application/json", `{"name":"a","color":"b"}`, `{"error":"sudo is invalid"}`},
+		"something below it": {"", "application/json", `{"name":"a","color":"b","position":{"base_sha":"c","sudo":"otto"}}`, ""},
+		"multipart": {"", "multipart/form-data; boundary=b",
+			"--b\r\nContent-Disposition: form-data; name=\"sudo\"\r\n\r\notto\r\n--b--\r\n", refused},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/projects/1/labels"+tt.query, strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", tt.contentType)
+			w := serve(t, echoing, r)
+			if tt.want == "" && w.Code != http.StatusCreated || tt.want != "" && (w.Code != http.StatusBadRequest || w.Body.String() != tt.want) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
 func TestListsThatAreNotCountedSayWhetherMoreFollows(t *testing.T) {
 	const all = 45
 	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {

@@ -322,7 +322,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// query is what was sent of the declared parameters, and the defaults of the others, for the links of a list.
+// query is what was sent of the declared parameters and of sudo, and the defaults of the others, for the links of a list.
 func (p *plan) query(sent tree) url.Values {
 	q := url.Values{}
 	for _, f := range p.fields {
@@ -337,6 +337,7 @@ func (p *plan) query(sent tree) url.Values {
 			flatten(q, f.name, value)
 		}
 	}
+	flatten(q, sudo, sent[sudo])
 	return q
 }
 

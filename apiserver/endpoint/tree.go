@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -27,6 +28,9 @@ const (
 	maxElements = 100_000
 )
 
+// sudo is the parameter, known to every endpoint, that names whom an administrator acts as; the Guard reads it.
+const sudo = "sudo"
+
 // tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, []any and map[string]any.
 type tree = map[string]any
 
@@ -41,27 +45,43 @@ func readTree(r *http.Request, limit int64) (tree, error) {
 	if err := addPairs(all, query); err != nil {
 		return nil, err
 	}
+	switch all[sudo].(type) {
+	case nil, string:
+	default:
+		return nil, Parameters("sudo is invalid")
+	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return all, nil
 	}
-	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	body := tree{}
+	if err := addBody(body, r, limit); err != nil {
+		return nil, err
+	}
+	if _, is := body[sudo]; is {
+		// Who calls is known before the body is read.
+		return nil, Parameters("sudo is to be a header or in the query")
+	}
+	maps.Copy(all, body)
+	return all, nil
+}
+
+func addBody(all tree, r *http.Request, limit int64) error {
 	if r.Header.Get("Content-Type") == "" {
-		return all, addUntyped(all, r, limit)
+		return addUntyped(all, r, limit)
 	}
-	if err != nil {
-		return nil, unsupported(r.Header.Get("Content-Type"))
-	}
+	kind, details, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
+	case err != nil:
+		return unsupported(r.Header.Get("Content-Type"))
 	case kind == "application/json", strings.HasSuffix(kind, "+json"):
-		err = addJSON(all, r, limit)
+		return addJSON(all, r, limit)
 	case kind == "application/x-www-form-urlencoded":
-		err = addForm(all, r, limit)
+		return addForm(all, r, limit)
 	case kind == "multipart/form-data":
-		err = addMultipart(all, r, limit, details["boundary"])
+		return addMultipart(all, r, limit, details["boundary"])
 	default:
-		err = unsupported(kind)
+		return unsupported(kind)
 	}
-	return all, err
 }
 
 func unsupported(kind string) *Error {
