@@ -3,6 +3,7 @@ package auth
 import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -110,6 +111,8 @@ var rules = map[endpoint.Ability]rule{
 type Access struct {
 	// Role is the caller's effective role; Owner for an administrator.
 	Role role.Role
+	// Roles are what the caller has from memberships.
+	Roles catalog.Roles
 	// Admin is true for an administrator of the instance.
 	Admin bool
 

@@ -12,10 +12,8 @@ import (
 func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
 	seen := catalog.Seen{Scope: s}
 	var err error
-	switch {
-	case c.User == nil || c.Admin:
-	default:
-		seen.Role, err = a.catalog.RoleIn(ctx, c.User, s, a.clock.Now())
+	if c.User != nil {
+		seen.Roles, err = a.catalog.RolesIn(ctx, c.User, s, a.clock.Now())
 	}
 	return AccessOf(c, seen), err
 }
@@ -32,7 +30,7 @@ func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group
 // AccessOf is Access for what a catalog.Tree of the caller has found.
 func AccessOf(c Caller, s catalog.Seen) Access {
 	own := s.Groups[0].Spec.Visibility
-	access := Access{signedIn: !c.Anonymous(), Role: s.Role}
+	access := Access{signedIn: !c.Anonymous(), Role: s.Highest(), Roles: s.Roles}
 	if s.Project != nil {
 		own, access.code = s.Project.Spec.Visibility, s.Project.Spec.Features.Repository
 	}

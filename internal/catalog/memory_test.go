@@ -127,8 +127,8 @@ func expectSame(t *testing.T, when string, remembers, looksUp *catalog.Catalog, 
 		for _, s := range tree {
 			want, err := looksUp.ProjectRole(t.Context(), u, s.Project, now)
 			g.Expect(err).NotTo(HaveOccurred(), when)
-			g.Expect(s.Role).To(Equal(want), "%s: the role of %s in %s, in a tree", when, u.Name, s.Path())
-			g.Expect(remembers.RoleIn(t.Context(), u, s.Scope, now)).To(Equal(want), "%s: the role of %s in %s", when, u.Name, s.Path())
+			g.Expect(s.Highest()).To(Equal(want), "%s: the role of %s in %s, in a tree", when, u.Name, s.Path())
+			g.Expect(remembers.RolesIn(t.Context(), u, s.Scope, now)).To(Equal(s.Roles), "%s: the roles of %s in %s", when, u.Name, s.Path())
 			compared++
 		}
 	}

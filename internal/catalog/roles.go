@@ -41,25 +41,25 @@ func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1
 	if err != nil {
 		return role.None, err
 	}
-	path := FullPath(chain, p.Spec.Path)
-	keys := append(idKeys(p.Spec.ID), nameKey(p.Namespace, p.Name), pathKey(path))
-	highest, _, err := c.highest(ctx, u, append(targets(chain), target{p.Namespace, keys}), now)
-	return highest, err
+	roles, _, err := c.roles(ctx, u, Scope{Project: p, Groups: chain}, now)
+	return roles.Highest(), err
 }
 
-// RoleIn is ProjectRole, or GroupRole where the scope has no project, for a scope that this catalog has returned.
-func (c *Catalog) RoleIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (role.Role, error) {
-	return Recall(c, roleIn{u.UID, s.Target().GetUID()}, now, func() (role.Role, time.Time, error) {
-		all := targets(s.Groups)
-		if s.Project != nil {
-			all = append(all, target{s.Project.Namespace, s.keys()})
-		}
-		return c.highest(ctx, u, all, now)
-	})
+// Roles are those of a user in a project or group: his own, from a membership of itself, and the highest that he has inherited
+// from the groups above.
+type Roles struct{ Own, Inherited role.Role }
+
+// Highest is the role that counts.
+func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited) }
+
+// RolesIn returns the roles of a user in a scope that this catalog has returned. Like ProjectRole, it does not speak of
+// administrators and blocked users.
+func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
+	return Recall(c, rolesIn{u.UID, s.Target().GetUID()}, now, func() (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
 }
 
-// roleIn is the question which role a user has in a project or group.
-type roleIn struct{ user, target types.UID }
+// rolesIn is the question which roles a user has in a project or group.
+type rolesIn struct{ user, target types.UID }
 
 // GroupRole is ProjectRole for a group.
 func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {
@@ -67,8 +67,8 @@ func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.G
 	if err != nil {
 		return role.None, err
 	}
-	highest, _, err := c.highest(ctx, u, targets(chain), now)
-	return highest, err
+	roles, _, err := c.roles(ctx, u, Scope{Groups: chain}, now)
+	return roles.Highest(), err
 }
 
 func targets(chain []*v1alpha1.Group) []target {
@@ -80,23 +80,32 @@ func targets(chain []*v1alpha1.Group) []target {
 	return all
 }
 
-// highest returns the highest role that a user has in any of the targets, and until when that is so at most; zero for ever.
-func (c *Catalog) highest(ctx context.Context, u *v1alpha1.User, targets []target, now time.Time) (highest role.Role, until time.Time, err error) {
+// roles returns the roles of a user in a scope, and until when that is so at most; zero for ever.
+func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (roles Roles, until time.Time, err error) {
 	userKeys, err := c.heldKeys(ctx, u)
 	if err != nil {
-		return role.None, until, err
+		return Roles{}, until, err
 	}
-	for _, t := range targets {
+	all := targets(s.Groups)
+	if s.Project != nil {
+		all = append([]target{{s.Project.Namespace, s.keys()}}, all...)
+	}
+	for i, t := range all {
 		m, err := c.membership(ctx, userKeys, t)
 		if err != nil {
-			return role.None, until, err
+			return Roles{}, until, err
 		}
-		if m != nil && !Expired(m, now) {
-			highest = max(highest, RoleOf(m.Spec.Role))
-			until = sooner(until, m)
+		if m == nil || Expired(m, now) {
+			continue
+		}
+		until = sooner(until, m)
+		if r := RoleOf(m.Spec.Role); i == 0 {
+			roles.Own = r
+		} else {
+			roles.Inherited = max(roles.Inherited, r)
 		}
 	}
-	return highest, until, nil
+	return roles, until, nil
 }
 
 // sooner returns the end of a membership, or what comes before it; zero is never.

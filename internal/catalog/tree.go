@@ -36,7 +36,7 @@ type home struct {
 // placed is a group with all that follows from where it is.
 type placed struct {
 	scope Scope
-	role  role.Role
+	roles Roles
 	err   error
 }
 
@@ -45,10 +45,10 @@ func (c *Catalog) Tree(user *v1alpha1.User, now time.Time) *Tree {
 	return &Tree{catalog: c, user: user, now: now, places: map[types.UID]*placed{}, homes: map[home]*placed{}}
 }
 
-// Seen is a group or project, with the user's role in it.
+// Seen is a group or project, with the user's roles in it.
 type Seen struct {
 	Scope
-	Role role.Role
+	Roles
 }
 
 // Projects returns every project that is in place.
@@ -69,7 +69,7 @@ func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Seen{scope, max(own, at.role)})
+		all = append(all, Seen{scope, Roles{own, at.roles.Highest()}})
 	}
 	return all, nil
 }
@@ -84,7 +84,7 @@ func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
 	for i := range l.Items {
 		g := &l.Items[i]
 		if at := t.place(ctx, g); at.err == nil && t.holds(ctx, g, g.Status.FullPath, at.scope) {
-			all = append(all, Seen{at.scope, at.role})
+			all = append(all, Seen{at.scope, at.roles})
 		}
 	}
 	return all, nil
@@ -103,7 +103,7 @@ func (t *Tree) holds(ctx context.Context, obj client.Object, shown string, s Sco
 	return err == nil && holder.GetUID() == obj.GetUID()
 }
 
-// place returns where a group is, and the user's role there.
+// place returns where a group is, and the user's roles there.
 func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	if at, ok := t.places[g.UID]; ok {
 		return at
@@ -115,10 +115,9 @@ func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 		return at
 	}
 	if len(at.scope.Groups) > 1 {
-		at.role = t.place(ctx, at.scope.Groups[1]).role
+		at.roles.Inherited = t.place(ctx, at.scope.Groups[1]).roles.Highest()
 	}
-	own, err := t.own(ctx, target{g.Namespace, at.scope.keys()})
-	at.role, at.err = max(at.role, own), err
+	at.roles.Own, at.err = t.own(ctx, target{g.Namespace, at.scope.keys()})
 	return at
 }
 

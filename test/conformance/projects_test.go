@@ -27,7 +27,10 @@ var _ = throughEachDoor("Projects", func(d *door) {
 		got, _, err := d.as(outsider).Projects.GetProject(p.PathWithNamespace, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(got.ID).To(Equal(p.ID))
-		Expect(got.Permissions.ProjectAccess.AccessLevel).To(Equal(gitlab.OwnerPermissions))
+		Expect(got.Permissions.ProjectAccess).To(HaveValue(Equal(gitlab.ProjectAccess{
+			AccessLevel: gitlab.OwnerPermissions, NotificationLevel: gitlab.GlobalNotificationLevel,
+		})))
+		Expect(got.Permissions.GroupAccess).To(BeNil())
 		_, _, err = d.as(developer).Projects.GetProject(p.ID, nil)
 		Expect(err).To(MatchError(gitlab.ErrNotFound))
 	})

@@ -99,7 +99,7 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
 		g := s.Groups[0]
-		return namespace.Personal(g) || !in(s) || s.Role < least ||
+		return namespace.Personal(g) || !in(s) || s.Highest() < least ||
 			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
 			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
 				!strings.Contains(strings.ToLower(g.Spec.Path), search)
@@ -337,7 +337,7 @@ func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint
 	}
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		return s.Role == role.None && !caller.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
+		return s.Highest() == role.None && !caller.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
 	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil

@@ -144,7 +144,7 @@ func (r *listRequest) wants(s catalog.Seen) bool {
 	if r.SearchNamespaces {
 		where += "\n" + s.Path()
 	}
-	return s.Role >= least &&
+	return s.Highest() >= least &&
 		(r.Visibility == "" || namespace.Visibilities[r.Visibility] == catalog.Visibility(p.Spec.Visibility, s.Groups)) &&
 		(!r.Archived.Set || r.Archived.Null || r.Archived.Value == p.Spec.Archived) &&
 		p.Spec.ID > r.IDAfter.Or(0) && (!r.IDBefore.Set || p.Spec.ID < r.IDBefore.Value) &&

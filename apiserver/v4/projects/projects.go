@@ -67,13 +67,12 @@ func (f *Family) get(ctx context.Context, _ *idRequest) (Project, error) {
 	return f.show(s.Scope, viewed(s.Caller, s.Access)), nil
 }
 
-// viewed is what a caller is shown of his own role.
+// viewed is what a caller is shown of his own roles.
 func viewed(c auth.Caller, a auth.Access) viewer {
 	if c.Anonymous() {
 		return viewer{}
 	}
-	number := int(a.Role)
-	return viewer{role: &number, admin: a.Admin}
+	return viewer{roles: &a.Roles, admin: a.Admin}
 }
 
 type createRequest struct {

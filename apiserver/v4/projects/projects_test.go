@@ -2,6 +2,7 @@ package projects_test
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,37 @@ func TestListsOfProjects(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.paths)
 			}
 		})
+	}
+}
+
+func TestPermissionsSayWhereTheyComeFrom(t *testing.T) {
+	const none, guest, developer, owner = `null`, `{"access_level":10,"notification_level":3}`,
+		`{"access_level":30,"notification_level":3}`, `{"access_level":50,"notification_level":3}`
+	f := newForge(t)
+	f.As("otto", "POST /projects", `{"name":"own"}`)
+	for project, user := range map[string]string{"site": "mary", "api": "root"} {
+		if err := f.Client.Create(t.Context(), familytest.InProject("acme", project, user, v1alpha1.RoleGuest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ who, project, own, inherited string }{
+		{"dora", "acme/site", developer, none},
+		{"mary", "acme/site", guest, owner},
+		{"mary", "acme/sub/api", none, owner},
+		{"otto", "acme/site", none, none},
+		{"otto", "otto/own", owner, none},
+		{"root", "acme/site", none, none},
+		{"root", "acme/sub/api", guest, none},
+	} {
+		want := `"permissions":{"project_access":` + tt.own + `,"group_access":` + tt.inherited + `}`
+		for _, request := range []string{"GET /projects/" + url.PathEscape(tt.project), "GET /projects?search_namespaces=true&search=" + tt.project} {
+			if got := f.As(tt.who, request, ""); !strings.Contains(got.Body, want) {
+				t.Errorf("%s, %s: got %s, want %s", tt.who, request, got, want)
+			}
+		}
+	}
+	if got := f.As("", "GET /projects/20", ""); strings.Contains(got.Body, "permissions") {
+		t.Errorf("nobody has permissions: %s", got)
 	}
 }
 

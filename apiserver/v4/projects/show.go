@@ -8,6 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/project"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 // Project is a project as the REST API shows it.
@@ -34,21 +35,40 @@ type Links struct {
 	Members string `json:"members"`
 }
 
-// Permissions are what the caller is in a project.
+// Permissions are what the caller is in a project by memberships.
 type Permissions struct {
-	ProjectAccess *AccessLevel `json:"project_access"`
-	GroupAccess   *AccessLevel `json:"group_access"`
+	ProjectAccess *MemberAccess `json:"project_access" doc:"From a membership of the project, or of its owner's namespace."`
+	GroupAccess   *MemberAccess `json:"group_access" doc:"The highest from the groups above."`
 }
 
-// AccessLevel is a role by its number.
-type AccessLevel struct {
-	AccessLevel int `json:"access_level"`
+// MemberAccess is a role by its number.
+type MemberAccess struct {
+	AccessLevel       int `json:"access_level"`
+	NotificationLevel int `json:"notification_level" doc:"Always 3, which leaves it to the user's own settings."`
+}
+
+// notificationLevel is shown for compatibility; nobody is notified.
+const notificationLevel = 3
+
+// permissions are those that roles in a project give. A user's namespace is no group to clients.
+func permissions(r catalog.Roles, personal bool) *Permissions {
+	if personal {
+		r = catalog.Roles{Own: r.Highest()}
+	}
+	return &Permissions{ProjectAccess: memberAccess(r.Own), GroupAccess: memberAccess(r.Inherited)}
+}
+
+func memberAccess(r role.Role) *MemberAccess {
+	if r == role.None {
+		return nil
+	}
+	return &MemberAccess{AccessLevel: int(r), NotificationLevel: notificationLevel}
 }
 
 // viewer is whom a project is shown to.
 type viewer struct {
-	// role is the caller's; nil where it is not asked for.
-	role  *int
+	// roles are the caller's; nil where they are not asked for.
+	roles *catalog.Roles
 	admin bool
 }
 
@@ -67,11 +87,8 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 	if to.admin {
 		shown.RepositoryStorage = p.Status.Storage
 	}
-	if to.role != nil {
-		shown.Permissions = &Permissions{}
-		if *to.role > 0 {
-			shown.Permissions.ProjectAccess = &AccessLevel{AccessLevel: *to.role}
-		}
+	if to.roles != nil {
+		shown.Permissions = permissions(*to.roles, namespace.Personal(s.Groups[0]))
 	}
 	return shown
 }

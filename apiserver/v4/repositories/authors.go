@@ -87,8 +87,8 @@ func (a *authors) find(ctx context.Context, email string) (*changelog.Author, er
 		return nil, err
 	}
 	in := func(s catalog.Scope) (bool, error) {
-		r, err := a.catalog.RoleIn(ctx, user, s, a.now)
-		return r > role.None, err
+		r, err := a.catalog.RolesIn(ctx, user, s, a.now)
+		return r.Highest() > role.None, err
 	}
 	member, err := in(a.project)
 	if err != nil {
