@@ -72,7 +72,7 @@ func viewed(c auth.Caller, a auth.Access) viewer {
 	if c.Anonymous() {
 		return viewer{}
 	}
-	return viewer{roles: &a.Roles, admin: a.Admin}
+	return viewer{roles: &a.Roles, settings: a.May(auth.AdminProject), admin: a.Admin}
 }
 
 type createRequest struct {
@@ -121,7 +121,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, refusal.Of(err, "Project")
 	}
 	scope.Project = p
-	return f.show(scope, viewer{admin: caller.Admin}), nil
+	return f.show(scope, viewer{settings: true, admin: caller.Admin}), nil
 }
 
 // holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made

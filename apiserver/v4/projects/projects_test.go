@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
@@ -122,6 +124,32 @@ func TestPermissionsSayWhereTheyComeFrom(t *testing.T) {
 	}
 	if got := f.As("", "GET /projects/20", ""); strings.Contains(got.Body, "permissions") {
 		t.Errorf("nobody has permissions: %s", got)
+	}
+}
+
+func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
+	imported := familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic)
+	imported.Spec.ImportURL = "https://inner.example/site.git"
+	imported.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonImportFailed, Message: "no route to inner.example",
+	}}
+	f := familytest.New(t,
+		familytest.User("root", 1, familytest.Admin), familytest.User("mary", 2), familytest.User("dora", 3), familytest.User("otto", 4),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), imported,
+		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
+	)
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	const shown = `"import_url":"https://inner.example/site.git","import_status":"failed","import_error":"no route to inner.example"`
+	const hidden = `"import_url":null,"import_status":"failed","import_error":null`
+	for who, want := range map[string]string{"": hidden, "otto": hidden, "dora": hidden, "mary": shown, "root": shown} {
+		for _, request := range []string{"GET /projects/20", "GET /projects", "GET /groups/10/projects"} {
+			if got := f.As(who, request, ""); !strings.Contains(got.Body, want) {
+				t.Errorf("%q, %s: got %s, want %s", who, request, got, want)
+			}
+		}
+	}
+	if got := f.As("mary", "POST /projects", `{"name":"new","namespace_id":10,"import_url":"https://a.example/b.git"}`); !strings.Contains(got.Body, `"import_url":"https://a.example/b.git"`) {
+		t.Errorf("its maker does not see it: %s", got)
 	}
 }
 

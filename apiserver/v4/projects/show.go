@@ -23,9 +23,9 @@ type Project struct {
 	ContainerRegistryAccessLevel string       `json:"container_registry_access_level" doc:"enabled, private or disabled."`
 	ContainerRegistryEnabled     bool         `json:"container_registry_enabled"`
 	RepositoryStorage            string       `json:"repository_storage,omitempty" doc:"Shown to administrators."`
-	ImportURL                    *string      `json:"import_url"`
+	ImportURL                    *string      `json:"import_url" doc:"Shown to those who may change the project."`
 	ImportStatus                 string       `json:"import_status" doc:"none, started, finished or failed."`
-	ImportError                  *string      `json:"import_error"`
+	ImportError                  *string      `json:"import_error" doc:"Shown to those who may change the project."`
 	Permissions                  *Permissions `json:"permissions,omitempty"`
 }
 
@@ -69,7 +69,8 @@ func memberAccess(r role.Role) *MemberAccess {
 type viewer struct {
 	// roles are the caller's; nil where they are not asked for.
 	roles *catalog.Roles
-	admin bool
+	// settings says that he may know what is for those who may change them; admin, that he administers the instance.
+	settings, admin bool
 }
 
 func (f *Family) show(s catalog.Scope, to viewer) Project {
@@ -83,7 +84,7 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
 		ContainerRegistryEnabled:     featureWord(p.Spec.Features.ContainerRegistry) != "disabled",
 	}
-	shown.showImport(p)
+	shown.showImport(p, to.settings)
 	if to.admin {
 		shown.RepositoryStorage = p.Status.Storage
 	}
@@ -93,19 +94,26 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 	return shown
 }
 
-func (p *Project) showImport(from *v1alpha1.Project) {
+// showImport shows how an import stands, and with its details from where it comes and why it failed.
+func (p *Project) showImport(from *v1alpha1.Project, details bool) {
 	p.ImportStatus = "none"
 	if from.Spec.ImportURL == "" {
 		return
 	}
-	p.ImportURL, p.ImportStatus = &from.Spec.ImportURL, "started"
+	p.ImportStatus = "started"
+	if details {
+		p.ImportURL = &from.Spec.ImportURL
+	}
 	if frame.Ready(from) {
 		p.ImportStatus = "finished"
 		return
 	}
 	for _, c := range from.Status.Conditions {
 		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonImportFailed {
-			p.ImportStatus, p.ImportError = "failed", &c.Message
+			p.ImportStatus = "failed"
+			if details {
+				p.ImportError = &c.Message
+			}
 		}
 	}
 }
