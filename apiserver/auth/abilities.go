@@ -17,7 +17,7 @@ const (
 	PushCode endpoint.Ability = "push_code"
 	// AdminProject is to change the settings of a project.
 	AdminProject endpoint.Ability = "admin_project"
-	// OwnProject is to delete, archive or move a project.
+	// OwnProject is to delete or archive a project, and to say who may see it.
 	OwnProject endpoint.Ability = "own_project"
 	// ReadProtectedBranches is to see the protections of a project.
 	ReadProtectedBranches endpoint.Ability = "read_protected_branches"

@@ -119,6 +119,7 @@ var aboutCallers = []refusal{
 	{outsider, "GET groups/{hidden}/members", ``, `404 {"message":"404 Group Not Found"}`},
 	{outsider, "POST projects", `{"name":"x","namespace_id":{hidden}}`, `404 {"message":"404 Group Not Found"}`},
 	{outsider, "PUT projects/{project}", `{"name":"x"}`, `403 {"message":"403 Forbidden"}`},
+	{maintainer, "PUT projects/{project}", `{"visibility":"internal"}`, `403 {"message":"403 Forbidden"}`},
 	{outsider, "POST projects", `{"name":"x","namespace_id":{group}}`, `403 {"message":"403 Forbidden"}`},
 	{guest, "GET projects/{secret}/protected_branches", ``, `403 {"message":"403 Forbidden"}`},
 	{developer, "POST projects/{secret}/protected_branches", `{"name":"x"}`, `403 {"message":"403 Forbidden"}`},

@@ -185,25 +185,29 @@ type updateRequest struct {
 	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the project."`
 	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
 	Description       endpoint.Optional[string] `param:"description" doc:"What it is for."`
-	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it."`
+	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it; for owners to change."`
 	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`
 }
 
 func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) {
-	scope := auth.From(ctx).Scope
+	s := auth.From(ctx)
+	scope := s.Scope
 	if path := r.Path.Or(scope.Project.Spec.Path); path != scope.Project.Spec.Path {
 		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
 			return Project{}, taken()
 		}
 	}
-	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) {
+	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) error {
 		spec.Name = r.Name.Or(spec.Name)
 		spec.Path = r.Path.Or(spec.Path)
 		spec.Description = r.Description.Or(spec.Description)
 		spec.DefaultBranch = r.DefaultBranch.Or(spec.DefaultBranch)
-		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
+		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
+			if !s.Access.May(auth.OwnProject) {
+				return endpoint.Forbidden("")
+			}
 			spec.Visibility = v
 		}
 		if a, ok := features[r.RepositoryAccess.Value]; ok {
@@ -212,11 +216,12 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) 
 		if a, ok := features[r.ContainerRegistry.Value]; ok {
 			spec.Features.ContainerRegistry = a
 		}
+		return nil
 	})
 }
 
 // change writes what mutate does to the spec of the request's project, if its declaration is for REST callers to change.
-func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec)) (Project, error) {
+func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
 	s := auth.From(ctx)
 	p := s.Scope.Project.DeepCopy()
 	if err := f.writer.Allow(ctx, p, p); err != nil {
@@ -224,7 +229,9 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 	}
 	err := f.writer.Update(ctx, p, func() error {
 		was := p.Spec
-		mutate(&p.Spec)
+		if err := mutate(&p.Spec); err != nil {
+			return err
+		}
 		return check(p.Spec, was)
 	})
 	if err != nil {
@@ -234,11 +241,18 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec))
 }
 
 func (f *Family) archive(ctx context.Context, _ *idRequest) (Project, error) {
-	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) { spec.Archived = true })
+	return f.setArchived(ctx, true)
 }
 
 func (f *Family) unarchive(ctx context.Context, _ *idRequest) (Project, error) {
-	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) { spec.Archived = false })
+	return f.setArchived(ctx, false)
+}
+
+func (f *Family) setArchived(ctx context.Context, archived bool) (Project, error) {
+	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) error {
+		spec.Archived = archived
+		return nil
+	})
 }
 
 // Accepted is the answer to what goes on after it.

@@ -153,6 +153,28 @@ func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
 	}
 }
 
+func TestOwnersSayWhoMaySeeAProject(t *testing.T) {
+	const refused = `403 {"message":"403 Forbidden"}`
+	f := newForge(t)
+	if err := f.Client.Create(t.Context(), familytest.InProject("acme", "site", "otto", v1alpha1.RoleMaintainer)); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.As("otto", "PUT /projects/20", `{"visibility":"private","description":"new"}`); got.String() != refused {
+		t.Errorf("a maintainer changes it: %s", got)
+	}
+	got := f.As("otto", "PUT /projects/20", `{"visibility":"public"}`)
+	if got.Code != http.StatusOK || !strings.Contains(got.Body, `"description":""`) || !strings.Contains(got.Body, `"visibility":"public"`) {
+		t.Errorf("a maintainer may not leave it as it is: %s", got)
+	}
+	for _, who := range []string{"mary", "root"} {
+		for _, v := range []string{"private", "public"} {
+			if got := f.As(who, "PUT /projects/20", `{"visibility":"`+v+`"}`); !strings.Contains(got.Body, `"visibility":"`+v+`"`) {
+				t.Errorf("%s may not make it %s: %s", who, v, got)
+			}
+		}
+	}
+}
+
 func TestKeysetPagesLinkToTheNextOneOnly(t *testing.T) {
 	got := newForge(t).As("root", "GET /projects?pagination=keyset&order_by=id&per_page=2", "")
 	link := got.Header.Get("Link")
