@@ -29,7 +29,7 @@ type listRequest struct {
 	MinAccessLevel   endpoint.Optional[int]   `param:"min_access_level" values:"10,20,30,40,50" doc:"Only projects in which the caller has at least this role."`
 	OrderBy          string                   `param:"order_by" values:"id,name,path,created_at,updated_at,last_activity_at" default:"created_at" doc:"What the list is in order of."`
 	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
-	Simple           bool                     `param:"simple" doc:"Whether less is shown."`
+	Simple           bool                     `param:"simple" doc:"Whether the projects are shown without their settings and state."`
 	Pagination       string                   `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by id."`
 	Cursor           endpoint.Optional[int64] `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 	IDAfter          endpoint.Optional[int64] `param:"id_after" doc:"Only projects with higher ids."`
@@ -90,6 +90,9 @@ func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoi
 		return endpoint.List[Project]{}, err
 	}
 	show := func(s catalog.Seen) Project { return f.show(s.Scope, viewed(caller, auth.AccessOf(caller, s))) }
+	if r.Simple {
+		show = func(s catalog.Seen) Project { return f.simple(s.Scope) }
+	}
 	if r.Pagination == "keyset" {
 		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.Spec.ID, 10) }
 		return endpoint.Keyset(r.Paging, all, r.past(), key, show), nil

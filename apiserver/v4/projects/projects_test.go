@@ -1,8 +1,11 @@
 package projects_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -170,6 +173,26 @@ func TestOwnersSayWhoMaySeeAProject(t *testing.T) {
 		for _, v := range []string{"private", "public"} {
 			if got := f.As(who, "PUT /projects/20", `{"visibility":"`+v+`"}`); !strings.Contains(got.Body, `"visibility":"`+v+`"`) {
 				t.Errorf("%s may not make it %s: %s", who, v, got)
+			}
+		}
+	}
+}
+
+func TestSimpleListsShowLess(t *testing.T) {
+	f := newForge(t)
+	whole := familytest.Decode[[]map[string]any](t, f.As("mary", "GET /projects?id_before=21", ""))[0]
+	for _, request := range []string{
+		"GET /projects?id_before=21&simple=true", "GET /groups/acme/projects?simple=true", "GET /projects?id_before=21&simple=true&pagination=keyset&order_by=id",
+	} {
+		simple := familytest.Decode[[]map[string]any](t, f.As("mary", request, ""))[0]
+		names := slices.Sorted(maps.Keys(simple))
+		if got := strings.Join(names, " "); got != "avatar_url created_at default_branch description forks_count http_url_to_repo id last_activity_at name "+
+			"name_with_namespace namespace path path_with_namespace ssh_url_to_repo star_count tag_list topics web_url" {
+			t.Errorf("%s: got %s", request, got)
+		}
+		for _, name := range names {
+			if !reflect.DeepEqual(simple[name], whole[name]) {
+				t.Errorf("%s: %s is %v, in the whole %v", request, name, simple[name], whole[name])
 			}
 		}
 	}

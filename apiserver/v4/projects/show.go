@@ -11,10 +11,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Project is a project as the REST API shows it.
+// Project is a project as the REST API shows it: in a list that is to be simple without the details.
 type Project struct {
 	project.Summary
-	ForksCount                   int          `json:"forks_count"`
+	ForksCount int `json:"forks_count"`
+	*Details
+}
+
+// Details are the settings of a project, and how it stands.
+type Details struct {
 	Links                        Links        `json:"_links"`
 	EmptyRepo                    bool         `json:"empty_repo"`
 	Archived                     bool         `json:"archived"`
@@ -73,12 +78,15 @@ type viewer struct {
 	settings, admin bool
 }
 
+// simple shows a project without its details.
+func (f *Family) simple(s catalog.Scope) Project { return Project{Summary: project.Of(s, f.webURL)} }
+
 func (f *Family) show(s catalog.Scope, to viewer) Project {
 	p := s.Project
 	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.Spec.ID)
-	shown := Project{
-		Summary: project.Of(s, f.webURL),
-		Links:   Links{Self: self, Members: self + "/members"}, EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
+	shown := f.simple(s)
+	shown.Details = &Details{
+		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
 		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
@@ -94,25 +102,25 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 	return shown
 }
 
-// showImport shows how an import stands, and with its details from where it comes and why it failed.
-func (p *Project) showImport(from *v1alpha1.Project, details bool) {
-	p.ImportStatus = "none"
+// showImport shows how an import stands; whence adds where it comes from, and why it failed.
+func (d *Details) showImport(from *v1alpha1.Project, whence bool) {
+	d.ImportStatus = "none"
 	if from.Spec.ImportURL == "" {
 		return
 	}
-	p.ImportStatus = "started"
-	if details {
-		p.ImportURL = &from.Spec.ImportURL
+	d.ImportStatus = "started"
+	if whence {
+		d.ImportURL = &from.Spec.ImportURL
 	}
 	if frame.Ready(from) {
-		p.ImportStatus = "finished"
+		d.ImportStatus = "finished"
 		return
 	}
 	for _, c := range from.Status.Conditions {
 		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonImportFailed {
-			p.ImportStatus = "failed"
-			if details {
-				p.ImportError = &c.Message
+			d.ImportStatus = "failed"
+			if whence {
+				d.ImportError = &c.Message
 			}
 		}
 	}
