@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,15 +62,17 @@ func (f *Family) Table() endpoint.Table {
 
 type listRequest struct {
 	endpoint.Paging
-	Search         string                 `param:"search" doc:"Part of a name or path."`
-	Visibility     string                 `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
-	Owned          bool                   `param:"owned" doc:"Only groups that the caller owns."`
-	MinAccessLevel endpoint.Optional[int] `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
-	TopLevelOnly   bool                   `param:"top_level_only" doc:"Only root groups."`
-	OrderBy        string                 `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
-	Sort           string                 `param:"sort" values:"asc,desc" default:"asc" doc:"Whether the order goes up or down."`
-	Pagination     string                 `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by position."`
-	Cursor         string                 `param:"cursor" doc:"Where the next page of keyset pagination starts."`
+	Search         string                  `param:"search" doc:"Part of a name or path."`
+	Visibility     string                  `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
+	Owned          bool                    `param:"owned" doc:"Only groups that the caller owns."`
+	MinAccessLevel endpoint.Optional[int]  `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
+	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"false for only the groups in which a caller who is signed in is a member."`
+	SkipGroups     []int64                 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
+	TopLevelOnly   bool                    `param:"top_level_only" doc:"Only root groups."`
+	OrderBy        string                  `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
+	Sort           string                  `param:"sort" values:"asc,desc" default:"asc" doc:"Whether the order goes up or down."`
+	Pagination     string                  `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by position."`
+	Cursor         string                  `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 }
 
 func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Group], error) {
@@ -92,14 +95,11 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 	if err != nil {
 		return endpoint.List[Group]{}, err
 	}
-	least := role.Role(r.MinAccessLevel.Or(0))
-	if r.Owned {
-		least = role.Owner
-	}
+	least, skipped := r.least(auth.From(ctx).Caller), sets.New(r.SkipGroups...)
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
 		g := s.Groups[0]
-		return namespace.Personal(g) || !in(s) || s.Highest() < least ||
+		return namespace.Personal(g) || !in(s) || s.Highest() < least || skipped.Has(g.Spec.ID) ||
 			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
 			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
 				!strings.Contains(strings.ToLower(g.Spec.Path), search)
@@ -120,6 +120,19 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 		return endpoint.List[Group]{}, err
 	}
 	return endpoint.Keyset(r.Paging, all, past, func(s catalog.Seen) string { return positionOf(r.OrderBy, s.Groups[0]).cursor() }, show), nil
+}
+
+// least is the role that the caller is to have in the groups.
+func (r *listRequest) least(c auth.Caller) role.Role {
+	least := role.Role(r.MinAccessLevel.Or(0))
+	switch {
+	case r.Owned:
+		return role.Owner
+	case !r.AllAvailable.Or(true) && !c.Anonymous():
+		return max(least, role.Guest)
+	default:
+		return least
+	}
 }
 
 // visible returns the groups that the caller sees.
@@ -245,7 +258,9 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
 		was := g.Spec
 		g.Spec.Name = r.Name.Or(g.Spec.Name)
 		g.Spec.Path = r.Path.Or(g.Spec.Path)
-		g.Spec.Description = r.Description.Or(g.Spec.Description)
+		if r.Description.Set {
+			g.Spec.Description = r.Description.Value // null clears it
+		}
 		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok {
 			g.Spec.Visibility = v
 		}
@@ -326,7 +341,9 @@ func (f *Family) below(ctx context.Context, g *v1alpha1.Group) (projects, groups
 
 type namespacesRequest struct {
 	endpoint.Paging
-	Search string `param:"search" doc:"Part of a name or path."`
+	Search       string `param:"search" doc:"Part of a name or path."`
+	OwnedOnly    bool   `param:"owned_only" doc:"Only namespaces that the caller owns."`
+	TopLevelOnly bool   `param:"top_level_only" doc:"Only those of root groups and of users."`
 }
 
 func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
@@ -335,9 +352,17 @@ func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint
 	if err != nil {
 		return endpoint.List[namespace.Namespace]{}, err
 	}
+	least := role.Guest
+	switch {
+	case r.OwnedOnly:
+		least = role.Owner
+	case caller.Admin:
+		least = role.None
+	}
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		return s.Highest() == role.None && !caller.Admin || !strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
+		return s.Highest() < least || r.TopLevelOnly && len(s.Groups) > 1 ||
+			!strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
 	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil

@@ -72,6 +72,12 @@ func TestListsOfGroups(t *testing.T) {
 		"those that somebody else owns": {"dora", "GET /groups?owned=true", ""},
 		"those with at least a role":    {"dora", "GET /groups?min_access_level=40", "acme acme/web"},
 		"roots":                         {"root", "GET /groups?top_level_only=true", "acme hidden"},
+		"those of a member":             {"dora", "GET /groups?all_available=false", "acme acme/web"},
+		"those of no member":            {"otto", "GET /groups?all_available=false", ""},
+		"those of an administrator":     {"root", "GET /groups?all_available=false", ""},
+		"those that nobody is in":       {"", "GET /groups?all_available=false", "acme acme/web"},
+		"all without some":              {"root", "GET /groups?skip_groups=10,11", "hidden"},
+		"those below without some":      {"root", "GET /groups/acme/subgroups?skip_groups[]=11", ""},
 		"those below a group":           {"mary", "GET /groups/acme/subgroups", "acme/web"},
 		"the second page":               {"root", "GET /groups?per_page=2&page=2", "acme/web"},
 	}
@@ -85,6 +91,41 @@ func TestListsOfGroups(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.paths)
 			}
 		})
+	}
+}
+
+func TestListsOfNamespaces(t *testing.T) {
+	tests := map[string]struct{ who, request, paths string }{
+		"of a member":                  {"dora", "GET /namespaces", "acme acme/web"},
+		"of an administrator":          {"root", "GET /namespaces", "acme acme/web hidden"},
+		"at the top":                   {"dora", "GET /namespaces?top_level_only=true", "acme"},
+		"of an owner":                  {"mary", "GET /namespaces?owned_only=true", "acme acme/web"},
+		"of an owner, at the top":      {"mary", "GET /namespaces?owned_only=true&top_level_only=true", "acme"},
+		"that somebody else owns":      {"dora", "GET /namespaces?owned_only=true", ""},
+		"that no administrator owns":   {"root", "GET /namespaces?owned_only=true", ""},
+		"owned, by part of their path": {"mary", "GET /namespaces?owned_only=true&search=WEB", "acme/web"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var paths []string
+			for _, n := range familytest.Decode[[]namespace.Namespace](t, newForge(t).As(tt.who, tt.request, "")) {
+				paths = append(paths, n.FullPath)
+			}
+			if got := strings.Join(paths, " "); got != tt.paths {
+				t.Errorf("got %q, want %q", got, tt.paths)
+			}
+		})
+	}
+}
+
+func TestADescriptionIsClearedByNull(t *testing.T) {
+	f := newForge(t)
+	for _, tt := range []struct{ body, want string }{
+		{`{"description":"old"}`, "old"}, {`{"name":"Acme"}`, "old"}, {`{"description":null}`, ""},
+	} {
+		if got := familytest.Decode[Group](t, f.As("mary", "PUT /groups/10", tt.body)); got.Description != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.body, got.Description, tt.want)
+		}
 	}
 }
 

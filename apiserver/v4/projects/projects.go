@@ -202,7 +202,9 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) 
 	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) error {
 		spec.Name = r.Name.Or(spec.Name)
 		spec.Path = r.Path.Or(spec.Path)
-		spec.Description = r.Description.Or(spec.Description)
+		if r.Description.Set {
+			spec.Description = r.Description.Value // null clears it
+		}
 		spec.DefaultBranch = r.DefaultBranch.Or(spec.DefaultBranch)
 		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
 			if !s.Access.May(auth.OwnProject) {

@@ -178,6 +178,17 @@ func TestOwnersSayWhoMaySeeAProject(t *testing.T) {
 	}
 }
 
+func TestADescriptionIsClearedByNull(t *testing.T) {
+	f := newForge(t)
+	for _, tt := range []struct{ body, want string }{
+		{`{"description":"old"}`, "old"}, {`{"name":"Site"}`, "old"}, {`{"description":null}`, ""},
+	} {
+		if got := familytest.Decode[Project](t, f.As("mary", "PUT /projects/20", tt.body)); got.Description != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.body, got.Description, tt.want)
+		}
+	}
+}
+
 func TestSimpleListsShowLess(t *testing.T) {
 	f := newForge(t)
 	whole := familytest.Decode[[]map[string]any](t, f.As("mary", "GET /projects?id_before=21", ""))[0]
