@@ -41,6 +41,8 @@ type Account struct {
 	TwoFactorEnabled bool          `json:"two_factor_enabled"`
 	External         bool          `json:"external"`
 	PrivateProfile   bool          `json:"private_profile"`
+	SharedMinutes    *int          `json:"shared_runners_minutes_limit" doc:"Always null."`
+	ExtraMinutes     *int          `json:"extra_shared_runners_minutes_limit" doc:"Always null."`
 	IsAdmin          *bool         `json:"is_admin,omitempty" doc:"Shown to administrators only."`
 }
 
@@ -57,7 +59,16 @@ func seen(u *v1alpha1.User, webURL string) User {
 	return shown
 }
 
-// full is how a user sees himself, and administrators see him.
+// own is how a user sees himself; admin says that he administers the instance, whether his User declares it or the cluster.
+func own(u *v1alpha1.User, webURL string, admin bool) User {
+	shown := full(u, webURL, admin)
+	if admin {
+		shown.IsAdmin = &admin
+	}
+	return shown
+}
+
+// full is how administrators see a user, and with toAdmin false he himself.
 func full(u *v1alpha1.User, webURL string, toAdmin bool) User {
 	shown := seen(u, webURL)
 	shown.Account = &Account{

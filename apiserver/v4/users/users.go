@@ -53,11 +53,12 @@ func (f *Family) Table() endpoint.Table {
 }
 
 func (f *Family) current(ctx context.Context, _ *endpoint.None) (User, error) {
-	u, err := auth.From(ctx).Caller.Person()
+	caller := auth.From(ctx).Caller
+	u, err := caller.Person()
 	if err != nil {
 		return User{}, err
 	}
-	return full(u, f.webURL, u.Spec.Admin), nil
+	return own(u, f.webURL, caller.Admin), nil
 }
 
 type userRequest struct {

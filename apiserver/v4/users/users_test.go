@@ -1,7 +1,10 @@
 package users_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 )
@@ -65,7 +69,26 @@ func TestWhatIsSeenOfAUser(t *testing.T) {
 	}
 	g.Expect(f.As("ann", "GET /user", "").Body).To(And(ContainSubstring(`"email":"ann@forge.example"`), Not(ContainSubstring("is_admin"))))
 	g.Expect(f.As("root", "GET /user", "").Body).To(ContainSubstring(`"is_admin":true`))
+	const limits = `"shared_runners_minutes_limit":null,"extra_shared_runners_minutes_limit":null`
+	g.Expect(f.As("ann", "GET /user", "").Body).To(ContainSubstring(limits))
+	g.Expect(f.As("ann", "GET /users/3", "").Body).NotTo(ContainSubstring("minutes_limit"))
 	g.Expect(f.As("ann", "GET /users/4", "").Body).To(ContainSubstring(`"state":"blocked"`))
+}
+
+// cluster lets every Kubernetes identity administer the instance.
+type cluster struct{}
+
+func (cluster) Include(context.Context) (bool, error) { return true, nil }
+
+func TestAnAdministratorOfTheClusterIsToldSo(t *testing.T) {
+	f := New(t, User("ann", 2, func(s *v1alpha1.UserSpec) { s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "ann@cluster"} }))
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, cluster{}), f.Catalog)
+	f.Serve(users.New(f.Catalog, f.Writer, WebURL).Table())
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithIdentity(t.Context(), "ann@cluster"), http.MethodGet, "/user", http.NoBody))
+	g := NewWithT(t)
+	g.Expect(w.Body.String()).To(And(ContainSubstring(`"username":"ann"`), ContainSubstring(`"is_admin":true`)))
+	g.Expect(f.As("ann", "GET /user", "").Body).NotTo(ContainSubstring("is_admin"), "her token is that of no administrator")
 }
 
 func TestUsersAreListed(t *testing.T) {
