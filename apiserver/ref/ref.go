@@ -87,16 +87,16 @@ func Page(p Paging, all []git.Ref, compare func(a, b string) int) (none endpoint
 	return endpoint.Keyset(p.Paging, rest, nil, Name, same).From("page_token"), nil
 }
 
-// Commit shows the commit with an id; nil where there is none, or none that is of a size to be shown.
+// Commit shows the commit with an id, as lists have it; nil where there is none.
 func Commit(ctx context.Context, repo *git.Repository, id, projectURL string) (*commit.Commit, error) {
 	found, err := repo.ReadCommit(ctx, id)
 	switch {
-	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, git.ErrObjectNotFound):
+	case errors.Is(err, git.ErrObjectNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	shown := commit.Show(found, projectURL)
+	shown := commit.Show(found.Listed(), projectURL)
 	return &shown, nil
 }
 

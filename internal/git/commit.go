@@ -5,7 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,24 +37,71 @@ func (c *Commit) Title() string {
 	return strings.Join(strings.FieldsFunc(paragraph, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
 
-// maxCommit is how large a commit may be, in bytes.
+// maxCommit is how much of a commit is read, in bytes.
 const maxCommit = 4 << 20
 
-// ReadCommit returns the commit with an id. It is ErrObjectNotFound where there is none. Nobody changes it.
+// commitLimits are how much is kept of each commit where many are read.
+type commitLimits struct {
+	// message is how long a message may be, in bytes, and parents how many a commit may have.
+	message, parents int
+	// total is how long all messages may be together. Once they are longer, brief is how long each of the others may be.
+	total, brief int
+}
+
+var (
+	listedCommits = commitLimits{message: 16 << 10, parents: 100, total: 16 << 20, brief: 1 << 10}
+	wholeCommits  = commitLimits{message: math.MaxInt, parents: math.MaxInt, total: math.MaxInt}
+)
+
+// trim takes from a commit what is beyond the limits, where the messages before it are as long as text.
+func (l commitLimits) trim(c *Commit, text int) {
+	longest := l.message
+	if text > l.total {
+		longest = l.brief
+	}
+	c.Message = beginning(c.Message, longest)
+	if len(c.Parents) > l.parents {
+		c.Parents = slices.Clone(c.Parents[:l.parents])
+	}
+}
+
+const ellipsis = "..."
+
+// beginning is what a text begins with, at most limit bytes and an ellipsis. It does not hold on to the rest.
+func beginning(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + ellipsis
+}
+
+// Abridge returns the message of a commit or tag as lists have it: one of more than 16 KiB ends there, with "...".
+func Abridge(message string) string { return beginning(message, listedCommits.message) }
+
+// Listed returns the commit as lists have it: with its message abridged, and with 100 parents at most.
+func (c *Commit) Listed() *Commit {
+	listed := *c
+	listedCommits.trim(&listed, 0)
+	return &listed
+}
+
+// size is about how many bytes of memory the commit takes.
+func (c *Commit) size() int {
+	return len(c.Message) + 64*len(c.Parents) + len(c.Author.Name) + len(c.Author.Email) + len(c.Committer.Name) + len(c.Committer.Email) + 600
+}
+
+// ReadCommit returns the commit with an id. It is ErrObjectNotFound where there is none. Of one beyond 4 MiB it has what stands
+// before that, and a message that ends with "...". Nobody changes it.
 func (r *Repository) ReadCommit(ctx context.Context, id string) (*Commit, error) {
 	if err := checkIDs(id); err != nil {
 		return nil, err
 	}
-	size := func(c *Commit) int { return len(c.Message) + 600 }
-	return recall(ctx, r, "reading a commit", id, size, func(ctx context.Context) (*Commit, error) {
-		o, content, err := r.Read(ctx, id, maxCommit)
+	return recall(ctx, r, "reading a commit", id, (*Commit).size, func(ctx context.Context) (*Commit, error) {
+		found, err := r.readCommits(ctx, []string{id}, wholeCommits)
 		if err != nil {
 			return nil, err
 		}
-		if o.Type != "commit" {
-			return nil, fmt.Errorf("%s is a %s: %w", id, o.Type, ErrObjectNotFound)
-		}
-		return parseCommit(id, content)
+		return found[0], nil
 	})
 }
 
@@ -69,7 +117,9 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 		case "tree":
 			c.Tree = value
 		case "parent":
-			c.Parents = append(c.Parents, value)
+			if IsObjectID(value) {
+				c.Parents = append(c.Parents, value)
+			}
 		case "author":
 			author = value
 		case "committer":
@@ -91,10 +141,12 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 
 // maxTime is the beginning of the last day of the year 9999: RFC 3339 has no year beyond it, in any zone.
 const maxTime = 253402214400
+// maxSignature is how long the line about somebody may be, in bytes.
+const maxSignature = 1 << 10
 
 // parseSignature reads "Name <email> seconds zone". Old histories have worse; what cannot be read is left out.
 func parseSignature(text string) Signature {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = beginning(strings.ToValidUTF8(text, "\uFFFD"), maxSignature)
 	open, end := strings.Index(text, "<"), strings.LastIndex(text, ">")
 	if open < 0 || end < open {
 		return Signature{Name: strings.TrimSpace(text), When: time.Unix(0, 0).UTC()}

@@ -166,7 +166,8 @@ const (
 )
 
 // CommitsBetween returns the commits that are reachable from to and not from from, the oldest first; of more than 10,000 the
-// newest. Nobody changes what it returns.
+// newest. Messages of more than 16 KiB are abridged, and once all have more than 16 MiB, those of more than 1 KiB. Nobody changes
+// what it returns.
 func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Commit, error) {
 	if err := checkIDs(from, to); err != nil {
 		return nil, err
@@ -176,22 +177,23 @@ func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Co
 		if err != nil {
 			return nil, err
 		}
-		return r.readCommits(ctx, strings.Fields(string(out)))
+		return r.readCommits(ctx, strings.Fields(string(out)), listedCommits)
 	})
 }
 
 func sizeOfCommits(all []*Commit) (size int) {
 	for _, c := range all {
-		size += len(c.Message) + 600
+		size += c.size()
 	}
 	return size
 }
 
-// readCommits reads commits, many in one go.
-func (r *Repository) readCommits(ctx context.Context, ids []string) ([]*Commit, error) {
+// readCommits reads commits, many in one go, of which it keeps what is within the limits.
+func (r *Repository) readCommits(ctx context.Context, ids []string, limits commitLimits) ([]*Commit, error) {
 	all := make([]*Commit, 0, len(ids))
 	err := r.engine.readers.use(ctx, r, func(from *reader) error {
 		all = all[:0]
+		text := 0
 		for batch := range slices.Chunk(ids, commitBatch) {
 			if err := from.ask("contents", batch...); err != nil {
 				return err
@@ -201,6 +203,8 @@ func (r *Repository) readCommits(ctx context.Context, ids []string) ([]*Commit, 
 				if err != nil {
 					return err
 				}
+				limits.trim(c, text)
+				text += len(c.Message)
 				all = append(all, c)
 			}
 		}
@@ -215,12 +219,16 @@ func (r *reader) commit(id string) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Type != "commit" || o.Size > maxCommit {
-		return nil, fmt.Errorf("%s is a %s of %d bytes: %w", id, o.Type, o.Size, ErrObjectNotFound)
+	if o.Type != "commit" {
+		return nil, fmt.Errorf("%s is a %s: %w", id, o.Type, ErrObjectNotFound)
 	}
-	content, err := r.content(o)
+	content, err := r.beginning(o, maxCommit)
 	if err != nil {
 		return nil, err
 	}
-	return parseCommit(id, content)
+	c, err := parseCommit(id, content)
+	if err == nil && o.Size > maxCommit {
+		c.Message += ellipsis
+	}
+	return c, err
 }

@@ -2,6 +2,8 @@ package git_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,6 +106,86 @@ func TestMergedCommitsAreThoseThatGitFinds(t *testing.T) {
 			g.Expect(err).To(HaveOccurred())
 			_, err = r.Merged(t.Context(), strings.Repeat("0", len(all[0])), all...)
 			g.Expect(err).To(HaveOccurred())
+		})
+	}
+}
+
+// talkative has a commit without a message, and after it n with messages of some length, each the child of the one before.
+func talkative(t *testing.T, n, length int) *gittest.Client {
+	t.Helper()
+	var stream strings.Builder
+	commit := func(message string) {
+		fmt.Fprintf(&stream, "commit refs/heads/main\ncommitter Ann Author <ann@example.com> 1700000000 +0000\ndata %d\n%s\n", len(message), message)
+	}
+	commit("")
+	for range n {
+		commit(strings.Repeat("ä", length/2))
+	}
+	c := gittest.New(t, "sha1")
+	c.Import(t, strings.NewReader(stream.String()))
+	return c
+}
+
+func TestListsAbridgeLongMessages(t *testing.T) {
+	g := NewWithT(t)
+	c := talkative(t, 1_100, 17<<10)
+	r := bare(t, c)
+	ids := strings.Fields(c.Git(t, "rev-list", "--reverse", "main"))
+	last := len(ids) - 1
+	between, err := r.CommitsBetween(t.Context(), ids[0], ids[last])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(between).To(HaveLen(last))
+	text := 0
+	for _, found := range between {
+		text += len(found.Message)
+	}
+	g.Expect(text).To(BeNumerically("<", 17<<20))
+	g.Expect(between[0].Message).To(Equal(strings.Repeat("ä", 8<<10) + "..."))
+	g.Expect(between[last-1].Message).To(Equal(strings.Repeat("ä", 512) + "..."))
+
+	logged, _, err := r.Log(t.Context(), git.Log{Tips: ids[last:], Limit: 2})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(logged[1].Message).To(Equal(between[0].Message))
+	alone, err := r.ReadCommit(t.Context(), ids[last])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(alone.Message).To(HaveLen(17 << 10))
+	g.Expect(alone.Listed().Message).To(Equal(between[0].Message))
+}
+
+func TestOfAHugeCommitTheBeginningIsShown(t *testing.T) {
+	const author, more = "author Ann <ann@example.com> 1700000000 +0000\n", "committer Bo <bo@example.com> 1700000000 +0000\n"
+	huge := strings.Repeat("x", 5<<20)
+	for name, tt := range map[string]struct {
+		headers, message, author, committer string
+		length                              int
+	}{
+		"message": {author + more, huge, "Ann", "Bo", 4 << 20},
+		"header":  {author + more + "gpgsig " + huge + "\n", "title", "Ann", "Bo", len("...")},
+		"author":  {"author " + huge + " <ann@example.com> 1700000000 +0000\n" + more, "title", strings.Repeat("x", 1<<10) + "...", "", len("...")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, "sha1")
+			first := c.Commit(t, "a", "1")
+			object := fmt.Sprintf("tree %s\nparent %s\n%s\n%s", c.Git(t, "rev-parse", "HEAD^{tree}"), first, tt.headers, tt.message)
+			g.Expect(os.WriteFile(filepath.Join(c.Dir, "object"), []byte(object), 0o600)).To(Succeed())
+			id := c.Git(t, "hash-object", "-t", "commit", "-w", "--literally", "object")
+			c.Git(t, "update-ref", "refs/heads/main", id)
+			r := bare(t, c)
+			listed, _, err := r.Log(t.Context(), git.Log{Tips: []string{id}, Limit: 2})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(listed).To(HaveLen(2))
+			g.Expect(listed[1].ID).To(Equal(first))
+			found, err := r.ReadCommit(t.Context(), id)
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, one := range []*git.Commit{listed[0], found} {
+				g.Expect(one.Parents).To(Equal([]string{first}))
+				g.Expect(one.Author.Name).To(Equal(tt.author))
+				g.Expect(one.Committer.Name).To(Equal(tt.committer))
+				g.Expect(one.Message).To(HaveSuffix("..."))
+			}
+			g.Expect(len(found.Message)).To(BeNumerically("~", tt.length, 1<<10))
+			g.Expect(len(listed[0].Message)).To(BeNumerically("<", 17<<10))
 		})
 	}
 }

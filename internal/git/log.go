@@ -65,7 +65,8 @@ func (r *Repository) Range(ctx context.Context, text string) (l Log, err error) 
 	return l, nil
 }
 
-// Log lists commits, and reports whether more would come. Nobody changes what it returns.
+// Log lists commits, and reports whether more would come. Messages are abridged as those of CommitsBetween. Nobody changes what it
+// returns.
 func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bool, err error) {
 	if err := checkIDs(slices.Concat(l.Tips, l.Without)...); err != nil {
 		return nil, false, err
@@ -87,7 +88,7 @@ func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bo
 			return page{}, err
 		}
 		p := page{more: len(ids) > l.Limit}
-		p.commits, err = r.readCommits(ctx, ids[:min(len(ids), l.Limit)])
+		p.commits, err = r.readCommits(ctx, ids[:min(len(ids), l.Limit)], listedCommits)
 		return p, err
 	})
 	return p.commits, p.more, err

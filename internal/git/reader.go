@@ -131,6 +131,19 @@ func (r *reader) content(o Object) ([]byte, error) {
 	return content[:o.Size], nil
 }
 
+// beginning reads what follows the answer about an object, and returns at most limit bytes of it.
+func (r *reader) beginning(o Object, limit int64) ([]byte, error) {
+	if o.Size <= limit {
+		return r.content(o)
+	}
+	content := make([]byte, limit)
+	if _, err := io.ReadFull(r.out, content); err != nil {
+		return nil, err
+	}
+	_, err := io.CopyN(io.Discard, r.out, o.Size+1-limit)
+	return content, err
+}
+
 // checkObjectName refuses what would be more than one request.
 func checkObjectName(name string) error {
 	if name == "" || len(name) > maxObjectName || strings.ContainsRune(name, 0) {

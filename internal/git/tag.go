@@ -28,7 +28,7 @@ func (r *Repository) ReadTag(ctx context.Context, id string) (*Tag, error) {
 	if err := checkIDs(id); err != nil {
 		return nil, err
 	}
-	size := func(t *Tag) int { return len(t.Message) + 400 }
+	size := func(t *Tag) int { return len(t.Message) + len(t.Name) + len(t.Type) + 400 }
 	return recall(ctx, r, "reading a tag", id, size, func(ctx context.Context) (*Tag, error) {
 		o, content, err := r.Read(ctx, id, maxCommit)
 		if err != nil {

@@ -29,7 +29,7 @@ func (r *Repository) Walk(ctx context.Context, l Log) iter.Seq2[*Commit, error] 
 		}
 		text := 0
 		for batch := range slices.Chunk(ids, walkBatch) {
-			commits, err := r.readCommits(ctx, batch)
+			commits, err := r.readCommits(ctx, batch, wholeCommits)
 			if err != nil {
 				yield(nil, fmt.Errorf("reading the commits of a log: %w", err))
 				return

@@ -74,7 +74,7 @@ func (t *Tag) annotate(ctx context.Context, repo *git.Repository) error {
 	} else if err != nil {
 		return err
 	}
-	message := strings.TrimRight(found.Message, "\n")
+	message := git.Abridge(strings.TrimRight(found.Message, "\n"))
 	t.Message = &message
 	if when := found.Tagger.When; !when.IsZero() && when.After(time.Unix(0, 0)) {
 		t.CreatedAt = (*commit.Time)(&when)

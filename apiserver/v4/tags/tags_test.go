@@ -119,6 +119,20 @@ func TestATagOfTheDistantFutureHasNoDate(t *testing.T) {
 	}
 }
 
+func TestLongMessagesAreAbridged(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	long := strings.Repeat("x", 17<<10)
+	c.Git(t, "commit", "--quiet", "--amend", "--message="+long)
+	c.Git(t, "tag", "--annotate", "--message="+long, "v1")
+	s := newShop(t, c)
+	for _, tag := range familytest.Decode[[]Tag](t, s.As("", "GET /projects/acme%2Fweb/repository/tags", "")) {
+		if want := long[:16<<10] + "..."; *tag.Message != want || tag.Commit.Message != want || tag.Commit.Title != want {
+			t.Errorf("the messages have %d and %d bytes", len(*tag.Message), len(tag.Commit.Message))
+		}
+	}
+}
+
 func named(t *testing.T, a familytest.Answer) (names []string) {
 	t.Helper()
 	for _, tag := range familytest.Decode[[]Tag](t, a) {
