@@ -11,14 +11,14 @@ import (
 
 // Diff is what differs between two commits.
 type Diff struct {
-	// Changes are in the order of Git. Past 10,000 they are not listed.
+	// Changes are in the order of Git. Past 10,000, or 4 MiB of paths, they are not listed.
 	Changes []Change
 	// TimedOut says that the time was up before all was read: what is missing is not known.
 	TimedOut bool
 }
 
 // diffBounds are what is kept of a diff. Past that a change has no text.
-var diffBounds = diffLimits{changes: 10_000, files: 1_000, text: 200 << 10, lines: 50_000, bytes: 5 << 20}
+var diffBounds = diffLimits{changes: 10_000, paths: 4 << 20, files: 1_000, text: 200 << 10, lines: 50_000, bytes: 5 << 20}
 
 // renameLimit is how many files, removed and added, are compared with each other to find renamed ones.
 const renameLimit = "1000"

@@ -26,8 +26,9 @@ type Change struct {
 
 // diffLimits are how much of a diff is kept.
 type diffLimits struct {
-	// changes are listed; all further ones are as if they were not there. The first files of them have a text.
-	changes, files int
+	// changes are listed, with so many bytes of paths; all further ones are as if they were not there. The first files of them have
+	// a text.
+	changes, paths, files int
 	// text is how many bytes the text of a file may have; all together may have lines and bytes.
 	text, lines, bytes int
 }
@@ -42,6 +43,7 @@ type diffParser struct {
 	// changes is nil until all of them are known.
 	changes []Change
 	more    int // how many are not listed
+	paths   int // how long those are that are listed
 
 	text, names  bytes.Buffer
 	lines, bytes int
@@ -100,7 +102,8 @@ func (p *diffParser) readChanges() error {
 }
 
 func (p *diffParser) add(c Change) {
-	if len(p.changes) == p.limits.changes {
+	p.paths += len(c.OldPath) + len(c.NewPath)
+	if p.more > 0 || len(p.changes) == p.limits.changes || p.paths > p.limits.paths {
 		p.more++
 		return
 	}

@@ -31,7 +31,7 @@ func parsed(text string, limits diffLimits) ([]Change, error) {
 
 func TestADiffHasLimits(t *testing.T) {
 	text := diffOf(map[string]int{"a": 1, "b": 20, "c": 2}, "a", "b", "c")
-	wide := diffLimits{changes: 100, files: 100, text: 1 << 20, lines: 1000, bytes: 1 << 20}
+	wide := diffLimits{changes: 100, paths: 100, files: 100, text: 1 << 20, lines: 1000, bytes: 1 << 20}
 	for name, tt := range map[string]struct {
 		change func(*diffLimits)
 		// texts are those of a, b and c: their length, or -1 for one that is too large; of none where it is not listed.
@@ -44,6 +44,7 @@ func TestADiffHasLimits(t *testing.T) {
 		"bytes":   {func(l *diffLimits) { l.bytes = 155 }, []int{18, 132, -1}, errOverflow},
 		"files":   {func(l *diffLimits) { l.files = 1 }, []int{18, -1, -1}, errOverflow},
 		"changes": {func(l *diffLimits) { l.changes = 2 }, []int{18, 132}, errOverflow},
+		"paths":   {func(l *diffLimits) { l.paths = 5 }, []int{18, 132}, errOverflow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := wide
@@ -84,7 +85,7 @@ func FuzzParseDiff(f *testing.F) {
 	f.Add(":100644 120000 0123 4567 T\x00a\x00\x00diff --git a/a b/a\nBinary files a and b\ndiff --git a/a b/a\n@@ -1 +1 @@\n\\ No newline", 3, 3)
 	f.Add(":100644 100644 0123 4567 R100\x00a\x00b\x00\x00diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n", 3, 3)
 	f.Fuzz(func(t *testing.T, text string, lines, bytes int) {
-		limits := diffLimits{changes: 5, files: 3, text: 20, lines: lines, bytes: bytes}
+		limits := diffLimits{changes: 5, paths: 100, files: 3, text: 20, lines: lines, bytes: bytes}
 		changes, err := parsed(text, limits)
 		var kept, listed int
 		for _, c := range changes {
