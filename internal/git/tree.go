@@ -1,11 +1,13 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -28,9 +30,11 @@ type TreeEntry struct {
 func (e TreeEntry) Name() string { return path.Base(e.Path) }
 
 const (
-	// maxTree is how large one tree may be, in bytes, and maxRecursive the listing of all below one.
-	maxTree      = 16 << 20
-	maxRecursive = 256 << 20
+	// maxTree is how large one tree may be, in bytes.
+	maxTree = 16 << 20
+	// maxEntries is how many entries there may be below a directory, and maxPaths how long their paths together, in bytes.
+	maxEntries = 500_000
+	maxPaths   = 64 << 20
 )
 
 // CleanPath returns a path inside of a repository without slashes at its ends; empty for the root. It reports false for one
@@ -63,7 +67,8 @@ func (e TreeEntry) key() string {
 }
 
 // Tree lists a directory of a commit, or all that is below it, in the order of TreeEntry.Compare. An empty path is the root. It
-// is ErrObjectNotFound where there is no directory. Nobody changes what it returns.
+// is ErrObjectNotFound where there is no directory, ErrFileTooLarge for one of more than 16 MiB, and ErrOutputTooLarge where more
+// than 500,000 entries, or 64 MiB of paths, are below it. Nobody changes what it returns.
 func (r *Repository) Tree(ctx context.Context, commit, directory string, recursive bool) ([]TreeEntry, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -177,8 +182,8 @@ func modeOf(mode string) (six, kind string, ok bool) {
 	}
 }
 
-// recursiveTree has git walk.
-func (r *Repository) recursiveTree(ctx context.Context, commit, directory string) ([]TreeEntry, error) {
+// recursiveTree has git walk. A few small trees may have much below them, where one is in the others many times.
+func (r *Repository) recursiveTree(ctx context.Context, commit, directory string) (entries []TreeEntry, err error) {
 	found, err := r.Objects(ctx, commit+":"+directory)
 	if err != nil {
 		return nil, err
@@ -186,25 +191,50 @@ func (r *Repository) recursiveTree(ctx context.Context, commit, directory string
 	if found[0].Type != "tree" {
 		return nil, fmt.Errorf("%.100q: %w", directory, ErrObjectNotFound)
 	}
-	out, err := r.output(ctx, maxRecursive, r.command("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", found[0].ID))
-	if err != nil {
-		return nil, err
-	}
-	var entries []TreeEntry
-	for line := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
-		if len(line) == 0 {
-			continue // the tree is empty
-		}
-		meta, name, ok := bytes.Cut(line, []byte("\t"))
+	c := r.command("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", found[0].ID)
+	err = r.engine.walking(ctx, func(ctx context.Context) error {
+		return r.pipe(ctx, c, func(out io.Reader) error {
+			entries, err = readEntries(out, directory)
+			return err
+		})
+	})
+	return entries, err
+}
+
+// readEntries reads "<mode> <type> <id>\t<path>\0" without anything in between.
+func readEntries(from io.Reader, directory string) (entries []TreeEntry, err error) {
+	paths := 0
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	lines.Split(records)
+	for lines.Scan() {
+		meta, name, ok := bytes.Cut(lines.Bytes(), []byte("\t"))
 		fields := bytes.Fields(meta)
 		if !ok || len(fields) != 3 {
-			return nil, fmt.Errorf("git ls-tree: unexpected line %.100q", line)
+			return nil, fmt.Errorf("git ls-tree: unexpected line %.100q", lines.Bytes())
 		}
 		e := TreeEntry{ID: string(fields[2]), Path: path.Join(directory, string(name))}
 		if e.Mode, e.Type, ok = modeOf(string(fields[0])); !ok {
 			return nil, fmt.Errorf("%w: it has mode %.10q", errTree, fields[0])
 		}
+		if paths += len(e.Path); paths > maxPaths || len(entries) == maxEntries {
+			return nil, fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
+		}
 		entries = append(entries, e)
 	}
-	return entries, nil
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
+	}
+	return entries, lines.Err()
+}
+
+// records is a bufio.SplitFunc for what ends with a zero byte.
+func records(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF && len(data) > 0 {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return 0, nil, nil
 }

@@ -87,6 +87,19 @@ func TestATreeIsWhatGitListsIt(t *testing.T) {
 	}
 }
 
+func TestOnlySoMuchIsListedBelowADirectory(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	commit := c.Nest(t, 20, 5)
+	r := bare(t, c)
+	for range 2 { // it is not remembered
+		_, err := r.Tree(t.Context(), commit, "", true)
+		g.Expect(err).To(MatchError(git.ErrOutputTooLarge))
+	}
+	g.Expect(r.Tree(t.Context(), commit, "", false)).To(HaveLen(20))
+	g.Expect(r.Tree(t.Context(), commit, "0001/0002", true)).To(HaveLen(20 + 20*20 + 20*20*20))
+}
+
 func TestACommitIsReadAsGitShowsIt(t *testing.T) {
 	for _, format := range formats {
 		t.Run(format, func(t *testing.T) {

@@ -3,6 +3,7 @@ package repositories
 
 import (
 	"context"
+	"net/http"
 
 	"k8s.io/utils/clock"
 
@@ -35,7 +36,7 @@ func New(
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	table := endpoint.Table{
-		endpoint.Get("/projects/{id}/repository/tree", f.tree).
+		endpoint.Get("/projects/{id}/repository/tree", f.tree).Also(http.StatusUnprocessableEntity).
 			Doc("List the files and directories in a directory of the repository, or all below it."),
 		endpoint.Get("/projects/{id}/repository/blobs/{sha}", f.blob).
 			Doc("Get the content of a file by the id of its blob."),

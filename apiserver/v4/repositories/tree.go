@@ -3,6 +3,8 @@ package repositories
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -42,7 +44,12 @@ func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[E
 		return none, orNotFound(err, endpoint.NotFound("Tree"))
 	}
 	entries, err := repo.Tree(ctx, commit, r.Path, r.Recursive)
-	if err != nil {
+	switch {
+	case errors.Is(err, git.ErrFileTooLarge):
+		return none, endpoint.Message(http.StatusUnprocessableEntity, "The directory is too large to be listed")
+	case errors.Is(err, git.ErrOutputTooLarge):
+		return none, endpoint.Message(http.StatusUnprocessableEntity, "There is too much below the directory. List its directories one by one")
+	case err != nil:
 		return none, orNotFound(err, endpoint.NotFound("invalid revision or path"))
 	}
 	switch r.Pagination {

@@ -108,6 +108,16 @@ func TestWhatIsMissingOfATree(t *testing.T) {
 	)
 }
 
+func TestATreeWithTooMuchInItIsRefused(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Nest(t, 20, 5)
+	s := newShop(t, c)
+	s.Expect(t, asks{"GET /projects/20/repository/tree?recursive=true", `422 {"message":"There is too much below the directory. List its directories one by one"}`})
+	if got := familytest.Decode[[]Entry](t, s.As("", "GET /projects/20/repository/tree", "")); len(got) != 20 {
+		t.Errorf("the directory itself has %d entries", len(got))
+	}
+}
+
 var next = regexp.MustCompile(`<https://forge.example/api/v4([^>]*)>; rel="next"`)
 
 func TestPagesOfATree(t *testing.T) {

@@ -3,6 +3,7 @@ package gittest
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -105,6 +106,34 @@ func (c *Client) Commit(t testing.TB, path, content string) string {
 	c.Git(t, "--literal-pathspecs", "add", "--", path)
 	c.Git(t, "commit", "--quiet", "--message", fmt.Sprintf("Change %q", path))
 	return c.Git(t, "rev-parse", "HEAD")
+}
+
+// Nest commits a directory with so many files in it, and around it as many directories, all of them the same one, and so on. It
+// returns the id of the commit, which has few objects and many paths: width to the power of depth files.
+func (c *Client) Nest(t testing.TB, width, depth int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "object")
+	write := func(kind, content string) string {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return c.Git(t, "hash-object", "-w", "-t", kind, file)
+	}
+	mode, id := "100644", write("blob", "a file\n")
+	for range depth {
+		raw, err := hex.DecodeString(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tree strings.Builder
+		for i := range width {
+			fmt.Fprintf(&tree, "%s %04d\x00%s", mode, i, raw)
+		}
+		mode, id = "40000", write("tree", tree.String())
+	}
+	commit := c.Git(t, "commit-tree", "-m", "Nest", id)
+	c.Git(t, "update-ref", "refs/heads/main", commit)
+	return commit
 }
 
 func (c *Client) run(args []string) (stdout, stderr string, err error) { return c.feed(nil, args) }

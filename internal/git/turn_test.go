@@ -1,0 +1,36 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
+	e, err := NewEngine(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := gittest.New(t, "sha1")
+	commit := c.Commit(t, "dir/a", "1")
+	r, err := e.Repository(c.Dir, ".git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := e.walks.Acquire(t.Context(), maxWalks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Tree(waiting, commit, "", true); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while others walk: %v", err)
+	}
+	e.walks.Release(maxWalks)
+	if _, err := r.Tree(t.Context(), commit, "", true); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
