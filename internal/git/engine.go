@@ -29,10 +29,15 @@ type Options struct {
 	Binary string
 	// ReaderIdle is how long a process that reads objects waits for its next use. 10 seconds if 0.
 	ReaderIdle time.Duration
+	// CommandTimeout is how long a command on a repository takes whose context has no deadline. A minute if 0.
+	CommandTimeout time.Duration
 	// MaxArchives is how many archives are written at once, and ArchiveWait how long one waits for its turn. 8 and 30 seconds if 0.
 	MaxArchives int64
 	ArchiveWait time.Duration
 }
+
+// commandTimeout is what CommandTimeout is if nobody says it.
+const commandTimeout = time.Minute
 
 // Engine runs the git binary.
 type Engine struct {
@@ -41,6 +46,8 @@ type Engine struct {
 	env     []string
 	readers *readers
 	results *results
+	// patience is for a command of which nobody has said how long it may take.
+	patience time.Duration
 	// walks are the slots of commands that walk through history.
 	walks    *semaphore.Weighted
 	archives archives
@@ -69,7 +76,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
-	e.results = newResults()
+	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
 	e.archives = archives{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), cmp.Or(o.ArchiveWait, archiveWait)}
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

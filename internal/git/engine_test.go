@@ -101,6 +101,34 @@ func TestCancellingEndsTheWholeProcessGroup(t *testing.T) {
 	}
 }
 
+func TestACommandEndsThoughNobodyHasSetATime(t *testing.T) {
+	hangs := script(t, `case "$1" in version) exec git "$@";; *) exec sleep 600;; esac`)
+	e, err := git.NewEngine(t.Context(), git.Options{Binary: hangs, CommandTimeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	r := repository(t, e, bareStorage(t, c), "b.git")
+	for what, run := range map[string]func() error{
+		"refs": func() error {
+			for _, err := range r.Refs(t.Context(), "refs/") {
+				return err
+			}
+			return nil
+		},
+		"a file":        func() error { _, err := r.ReadFile(t.Context(), id, "a", 100); return err },
+		"changed paths": func() error { _, err := r.ChangedPaths(t.Context(), id, id, 100, nil); return err },
+		"an ancestor":   func() error { _, err := r.IsAncestor(t.Context(), id, id, nil); return err },
+		"a merge base":  func() error { _, err := r.MergeBase(t.Context(), id, id, nil); return err },
+		"the head":      func() error { return r.SetHead(t.Context(), "main") },
+	} {
+		if err := run(); err == nil || !strings.Contains(err.Error(), "took longer than 100ms") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestErrorsCarryWhatGitSays(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")

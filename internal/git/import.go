@@ -38,7 +38,8 @@ type ImportOptions struct {
 	DefaultBranch string
 	// MaxBytes is how large the result may be on disk, looked at each second and in the end. 0 is no limit.
 	MaxBytes int64
-	// Timeout is for the whole import. 0 is no limit. A transfer that stands still for a minute ends in any case.
+	// Timeout is for the whole import. If it is 0 and ctx has no deadline, the transfer has no limit. A transfer that stands still
+	// for a minute ends in any case.
 	Timeout time.Duration
 	// Progress is told how far the import is. It must not block. It may be nil.
 	Progress func(Progress)

@@ -26,7 +26,7 @@ type PushOptions struct {
 	// Keep leaves alone what the other side has and this one has not. Without it the other side is forced to be the same, as far
 	// as Branch goes.
 	Keep bool
-	// Timeout is for the whole push. 0 is no limit.
+	// Timeout is for the whole push. If it is 0 and ctx has no deadline, each command in it has Options.CommandTimeout.
 	Timeout time.Duration
 	// Stall is how long the transfer may stand still. A minute if 0; whole seconds count.
 	Stall time.Duration

@@ -94,10 +94,13 @@ func (r *Repository) command(args ...string) command {
 	return command{args: args, dir: r.dir, env: []string{"GIT_DIR=."}}
 }
 
+// run runs a command as the engine does. It has a time limit where ctx has none.
 func (r *Repository) run(ctx context.Context, c command) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	ctx, cancel := r.engine.limited(ctx)
+	defer cancel()
 	return r.engine.run(ctx, c)
 }
 
@@ -105,7 +108,16 @@ func (r *Repository) output(ctx context.Context, limit int, c command) ([]byte, 
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	ctx, cancel := r.engine.limited(ctx)
+	defer cancel()
 	return r.engine.output(ctx, limit, c)
+}
+
+func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, e.patience, fmt.Errorf("the command took longer than %s", e.patience))
 }
 
 // InitOptions say what Init makes.
