@@ -141,6 +141,7 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 
 // maxTime is the beginning of the last day of the year 9999: RFC 3339 has no year beyond it, in any zone.
 const maxTime = 253402214400
+
 // maxSignature is how long the line about somebody may be, in bytes.
 const maxSignature = 1 << 10
 
