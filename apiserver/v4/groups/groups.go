@@ -201,7 +201,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		return Group{}, refusal.Of(err, "Group")
 	}
 	if caller.User != nil {
-		if err := f.own(ctx, caller.User, g); err != nil {
+		if err := f.writer.Create(ctx, namespace.Owner(caller.User, g)); err != nil {
 			return Group{}, err
 		}
 	}
@@ -210,16 +210,6 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		return Group{}, err
 	}
 	return f.show(catalog.Scope{Groups: chain}), nil
-}
-
-// own makes whoever has made a group its owner.
-func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
-	return f.writer.Create(ctx, &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name("group", g.Name, u.Name)},
-		Spec: v1alpha1.MembershipSpec{
-			UserRef: v1alpha1.Reference{Name: u.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
-		},
-	})
 }
 
 // maxDescription is how many characters a description may have.

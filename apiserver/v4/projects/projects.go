@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,25 +140,11 @@ func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional
 	if err := good(); err != nil {
 		return catalog.Scope{}, err
 	}
-	g := &v1alpha1.Group{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.home, Name: naturalkey.Name("user", u.Name),
-			Labels: map[string]string{v1alpha1.LabelPersonal: strconv.FormatInt(u.Spec.ID, 10)},
-		},
-		Spec: v1alpha1.GroupSpec{
-			Path: u.Spec.Username, Name: catalog.DisplayName(u), Visibility: v1alpha1.VisibilityPublic,
-		},
-	}
+	g := namespace.PersonalOf(u, f.home)
 	if err := f.writer.Ensure(ctx, g); err != nil {
 		return catalog.Scope{}, err
 	}
-	err = f.writer.Ensure(ctx, &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name("group", g.Name, u.Name)},
-		Spec: v1alpha1.MembershipSpec{
-			UserRef: v1alpha1.Reference{Name: u.Name}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
-		},
-	})
-	if err != nil {
+	if err := f.writer.Ensure(ctx, namespace.Owner(u, g)); err != nil {
 		return catalog.Scope{}, err
 	}
 	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)

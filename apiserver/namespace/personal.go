@@ -1,0 +1,44 @@
+package namespace
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+)
+
+// PersonalKey names the group that holds the personal projects of a user; home is the Kubernetes namespace of those of all users.
+// It is of the user's id, which is never given to another one, as usernames are.
+func PersonalKey(u *v1alpha1.User, home string) client.ObjectKey {
+	return client.ObjectKey{Namespace: home, Name: naturalkey.Name("user", id(u.Spec.ID))}
+}
+
+// PersonalOf declares the group that PersonalKey names.
+func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
+	key := PersonalKey(u, home)
+	return &v1alpha1.Group{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{v1alpha1.LabelPersonal: id(u.Spec.ID)},
+		},
+		Spec: v1alpha1.GroupSpec{
+			Path: u.Spec.Username, Name: catalog.DisplayName(u), Visibility: v1alpha1.VisibilityPublic,
+		},
+	}
+}
+
+// Owner declares that a user owns a group that is made for him. He is named by his id, as everywhere: whoever gets his username
+// later on, and with it the name of his object, is somebody else.
+func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
+	return &v1alpha1.Membership{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, "group", id(u.Spec.ID))},
+		Spec: v1alpha1.MembershipSpec{
+			UserRef: v1alpha1.Reference{ID: u.Spec.ID}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+		},
+	}
+}
+
+func id(n int64) string { return strconv.FormatInt(n, 10) }
