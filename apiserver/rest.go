@@ -96,7 +96,7 @@ func newREST(o restOptions) *endpoint.Handler {
 			BaseURL: o.external.JoinPath(restPrefix),
 		},
 		instance.New(o.version).Table().Named("Instance"),
-		users.New(o.catalog, o.writer, webURL).Table().Named("Users"),
+		users.New(o.catalog, o.writer, webURL, o.home).Table().Named("Users"),
 		accesstokens.New(o.catalog, o.writer, o.clock, o.namespace).Table().Named("Personal access tokens"),
 		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
 		projects.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Projects"),

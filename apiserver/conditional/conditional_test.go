@@ -40,7 +40,7 @@ func newForge(t *testing.T) *familytest.Forge {
 		},
 	)
 	return f.Serve(
-		users.New(f.Catalog, f.Writer, familytest.WebURL).Table(),
+		users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table(),
 		accesstokens.New(f.Catalog, f.Writer, f.Clock, familytest.Namespace).Table(),
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
 		projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),

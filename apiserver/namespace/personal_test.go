@@ -1,14 +1,17 @@
 package namespace_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
+	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 )
 
 // newForge returns a forge of root, who is an administrator, bob and max, that serves what namespaces are about.
@@ -18,6 +21,7 @@ func newForge(t *testing.T) *Forge {
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
 		projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
+		users.New(f.Catalog, f.Writer, WebURL, "home").Table(),
 	)
 }
 
@@ -44,4 +48,48 @@ func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
 		g.Expect(f.As("bob", request, "").Code).To(Equal(404), request)
 	}
 	g.Expect(f.As("bob", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
+}
+
+func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	// Through Kubernetes nothing keeps a group from being declared.
+	g.Expect(f.Writer.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
+	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
+	var all v1alpha1.GroupList
+	g.Expect(f.Client.List(t.Context(), &all)).To(Succeed())
+	g.Expect(all.Items).To(HaveExactElements(HaveField("Name", "max")))
+}
+
+func TestUsernamesAndRootPathsAreTakenFromOneAnother(t *testing.T) {
+	const path, username = `400 {"message":{"path":["has already been taken"]}}`, `409 {"message":"Username has already been taken"}`
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("bob", "POST /groups", `{"name":"Acme","path":"acme"}`).Code).To(Equal(201))
+	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).Code).To(Equal(201))
+	for _, tt := range []struct{ who, request, body, want string }{
+		{"bob", "POST /groups", `{"name":"x","path":"MAX"}`, path},
+		{"bob", "POST /groups", `{"name":"x","path":"root"}`, path},
+		{"bob", "POST /groups", `{"name":"x","path":"bob"}`, path},
+		{"bob", "PUT /groups/acme", `{"path":"root"}`, path},
+		{"root", "POST /users", `{"email":"x@forge.example","name":"x","username":"Acme"}`, username},
+		{"root", "PUT /users/2", `{"username":"acme"}`, username},
+	} {
+		g.Expect(f.As(tt.who, tt.request, tt.body).String()).To(Equal(tt.want), tt.request+" "+tt.body)
+	}
+	g.Expect(f.As("root", "PUT /users/3", `{"username":"Max","name":"Max M."}`).Code).To(Equal(200), "his own group is in nobody's way")
+	at := f.As("bob", "GET /namespaces/acme", "")
+	below := fmt.Sprintf(`{"name":"x","path":"max","parent_id":%d}`, Decode[namespace.Namespace](t, at).ID)
+	g.Expect(f.As("bob", "POST /groups", below).Code).To(Equal(201), "below a group there are no users")
+}
+
+func TestPersonalProjectsMoveWithTheUsername(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).Code).To(Equal(201))
+	g.Expect(f.As("root", "PUT /users/3", `{"username":"moritz"}`).Code).To(Equal(200))
+	g.Expect(f.As("max", "GET /projects/moritz%2Fmine", "").Code).To(Equal(200))
+	g.Expect(f.As("max", "GET /projects/max%2Fmine", "").Code).To(Equal(404))
+	g.Expect(f.As("max", "POST /projects", `{"name":"more"}`).Body).To(ContainSubstring(`"moritz/more"`))
+	g.Expect(f.As("root", "POST /users", `{"email":"x@forge.example","name":"x","username":"max"}`).Code).To(Equal(201))
 }

@@ -174,25 +174,22 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: namespace.Visibilities[r.Visibility],
 		},
 	}
-	fullPath := r.Path
+	var above []*v1alpha1.Group
 	if r.ParentID.Set && !r.ParentID.Null {
 		parent, err := f.guard.Locate(ctx, caller, auth.CreateSubgroups, r.ParentID.Value)
 		if err != nil {
 			return Group{}, err
 		}
-		above := parent.Groups[0]
-		g.Namespace, g.Name = above.Namespace, naturalkey.Name(above.Name, r.Path)
-		g.Spec.ParentRef = &v1alpha1.Reference{Name: above.Name}
-		fullPath = catalog.FullPath(parent.Groups, r.Path)
+		above = parent.Groups
+		g.Namespace, g.Name = above[0].Namespace, naturalkey.Name(above[0].Name, r.Path)
+		g.Spec.ParentRef = &v1alpha1.Reference{Name: above[0].Name}
 	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
 		return Group{}, endpoint.Forbidden("")
 	}
 	if err := check(g.Spec, v1alpha1.GroupSpec{}); err != nil {
 		return Group{}, err
 	}
-	if _, err := f.catalog.ByPath(ctx, fullPath); err == nil {
-		return Group{}, taken()
-	} else if !errors.Is(err, catalog.ErrNotFound) {
+	if err := f.free(ctx, above, r.Path); err != nil {
 		return Group{}, err
 	}
 	if err := f.writer.Create(ctx, g); errors.Is(err, declare.ErrExists) {
@@ -226,6 +223,23 @@ func check(is, was v1alpha1.GroupSpec) error {
 	return a.Err()
 }
 
+// free refuses a path that something below the groups above has, and at the root one that is a username: there a user has the
+// group of his personal projects, or will have it.
+func (f *Family) free(ctx context.Context, above []*v1alpha1.Group, path string) error {
+	_, err := f.catalog.ByPath(ctx, catalog.FullPath(above, path))
+	if len(above) == 0 && errors.Is(err, catalog.ErrNotFound) {
+		_, err = f.catalog.UserByUsername(ctx, path)
+	}
+	switch {
+	case err == nil:
+		return taken()
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil
+	default:
+		return err
+	}
+}
+
 func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
 
 type updateRequest struct {
@@ -240,8 +254,8 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
 	scope := auth.From(ctx).Scope
 	g := scope.Groups[0].DeepCopy()
 	if path := r.Path.Or(g.Spec.Path); path != g.Spec.Path {
-		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups[1:], path)); err == nil {
-			return Group{}, taken()
+		if err := f.free(ctx, scope.Groups[1:], path); err != nil {
+			return Group{}, err
 		}
 	}
 	err := f.writer.Update(ctx, g, func() error {

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -140,18 +141,37 @@ func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional
 	if err := good(); err != nil {
 		return catalog.Scope{}, err
 	}
+	g, err := f.personal(ctx, u)
+	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, err
+}
+
+// personal returns the group of a user's own projects, which is made unless it is there. Nothing is made where it could not hold
+// its path.
+func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Group, error) {
 	g := namespace.PersonalOf(u, f.home)
+	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound) && f.catalog.MayHoldRootGroup(f.home, g.Spec.Path):
+	case err != nil && !errors.Is(err, catalog.ErrNotFound):
+		return nil, err
+	case err != nil, client.ObjectKeyFromObject(holder) != namespace.PersonalKey(u, f.home):
+		return nil, unavailable()
+	}
 	if err := f.writer.Ensure(ctx, g); err != nil {
-		return catalog.Scope{}, err
+		return nil, refusal.Of(err, "Group")
 	}
 	if err := f.writer.Ensure(ctx, namespace.Owner(u, g)); err != nil {
-		return catalog.Scope{}, err
+		return nil, err
 	}
-	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
-	if err != nil || holder.GetUID() != g.UID {
-		return catalog.Scope{}, endpoint.Invalid(map[string][]string{"namespace": {"is not available: another group holds the path"}})
+	// Somebody else may have been faster, and the group may be there by another path than the username.
+	if holder, err = f.catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
+		return nil, unavailable()
 	}
-	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, nil
+	return g, nil
+}
+
+func unavailable() error {
+	return endpoint.Invalid(map[string][]string{"namespace": {"is not available: another group holds the path"}})
 }
 
 var notInPath = regexp.MustCompile(`[^a-zA-Z0-9_.]+`)

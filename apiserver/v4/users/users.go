@@ -22,11 +22,14 @@ type Family struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
 	webURL  string
+	// home is the Kubernetes namespace of personal projects.
+	home string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(cat *catalog.Catalog, w *declare.Writer, webURL string) *Family {
-	return &Family{catalog: cat, writer: w, webURL: webURL}
+// New returns the family; webURL is the address of the installation, without a slash at its end, and home the Kubernetes namespace of
+// the personal projects of all users.
+func New(cat *catalog.Catalog, w *declare.Writer, webURL, home string) *Family {
+	return &Family{catalog: cat, writer: w, webURL: webURL, home: home}
 }
 
 // Table lists the endpoints.

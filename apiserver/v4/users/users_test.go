@@ -27,7 +27,7 @@ func newForge(t *testing.T) *Forge {
 		User("root", 1, Admin), User("ann", 2, named("Zoe Miller")), User("Bob", 3), User("cid", 4, Blocked),
 		User("dev-bot", 5, func(s *v1alpha1.UserSpec) { s.Type = v1alpha1.UserBot }),
 	)
-	return f.Serve(users.New(f.Catalog, f.Writer, WebURL).Table())
+	return f.Serve(users.New(f.Catalog, f.Writer, WebURL, "home").Table())
 }
 
 func TestWhoMaySeeAndChangeUsers(t *testing.T) {
@@ -194,6 +194,7 @@ func TestWhatIsWrongWithAUserIsSaid(t *testing.T) {
 			`400 {"message":{"email":["is invalid"],"name":["can't be blank"],"username":["` + format + `"]}}`},
 		{"POST /users", `{"email":"x@y","name":"x","username":"x"}`, `400 {"message":{"username":["is too short (minimum is 2 characters)"]}}`},
 		{"POST /users", `{"email":"x@y","name":"x","username":"xx","admin":"perhaps"}`, `400 {"error":"admin is invalid"}`},
+		{"PUT /users/3", `{"username":"bob.git"}`, `400 {"message":{"username":["cannot end in '.git' or '.atom'"]}}`},
 		{"PUT /users/3", `{"username":"ANN"}`, `409 {"message":"Username has already been taken"}`},
 		{"PUT /users/3", `{"email":"ann@forge.example"}`, `409 {"message":"Email has already been taken"}`},
 		{"PUT /users/3", `{"email":"x"}`, `400 {"message":{"email":["is invalid"]}}`},

@@ -7,9 +7,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -28,7 +30,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
 		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive,
 	}}
-	if err := f.check(ctx, u); err != nil {
+	if err := f.check(ctx, u, ""); err != nil {
 		return User{}, err
 	}
 	if err := f.declare(ctx, u); err != nil {
@@ -88,12 +90,28 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
 		if before == u.Spec {
 			return nil
 		}
-		return f.check(ctx, u)
+		return f.check(ctx, u, before.Username)
 	})
+	if err == nil && r.Username.Set {
+		err = f.move(ctx, u)
+	}
 	if err != nil {
 		return User{}, refusal.Of(err, "User")
 	}
 	return full(u, f.webURL, true), nil
+}
+
+// move gives the group of a user's personal projects, where there is one, his username for its path.
+func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
+	g, err := f.catalog.Group(ctx, f.home, v1alpha1.Reference{Name: namespace.PersonalKey(u, f.home).Name})
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	g = g.DeepCopy()
+	return f.writer.Update(ctx, g, func() error {
+		g.Spec.Path = u.Spec.Username
+		return nil
+	})
 }
 
 // The bounds of what is declared.
@@ -108,8 +126,8 @@ var (
 )
 
 // check says what is wrong with a user who is to be declared: attributes that do not hold, or are somebody else's. One who
-// is declared already may do without a name and an address.
-func (f *Family) check(ctx context.Context, u *v1alpha1.User) error {
+// is declared already may do without a name and an address; was is his username before, empty for a new one.
+func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error {
 	declared := u.UID != ""
 	wrong := map[string][]string{}
 	add := func(attribute, what string) { wrong[attribute] = append(wrong[attribute], what) }
@@ -122,6 +140,8 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User) error {
 		add("username", "is too long (maximum is 255 characters)")
 	case !usernames.MatchString(name):
 		add("username", "can contain only letters, digits, '_', '-' and '.', and begins and ends with a letter, digit or '_'")
+	case name != was && (strings.HasSuffix(name, ".git") || strings.HasSuffix(name, ".atom")):
+		add("username", "cannot end in '.git' or '.atom'")
 	}
 	switch name := u.Spec.Name; {
 	case name == "" && declared: // The username stands in for it.
@@ -136,7 +156,19 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User) error {
 	if len(wrong) > 0 {
 		return endpoint.Invalid(wrong)
 	}
-	return f.free(ctx, u)
+	if err := f.free(ctx, u); err != nil || u.Spec.Username == was {
+		return err
+	}
+	return f.freeAtRoot(ctx, u)
+}
+
+// freeAtRoot refuses a username that is the path of a root group, unless that holds the personal projects of the user himself.
+func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
+	holder, err := f.catalog.ByPath(ctx, u.Spec.Username)
+	if err == nil && client.ObjectKeyFromObject(holder) != namespace.PersonalKey(u, f.home) {
+		return taken("Username")
+	}
+	return ignoreNotFound(err)
 }
 
 // free refuses an address or username that another user has.
