@@ -45,7 +45,7 @@ const (
 	ReadGroup endpoint.Ability = "read_group"
 	// AdminGroup is to change the settings of a group, and to delete it.
 	AdminGroup endpoint.Ability = "admin_group"
-	// CreateProjects is to make projects in a group.
+	// CreateProjects is to make projects in a group, or in a user's own namespace.
 	CreateProjects endpoint.Ability = "create_projects"
 	// CreateSubgroups is to make groups in a group.
 	CreateSubgroups endpoint.Ability = "create_subgroups"
@@ -65,6 +65,8 @@ const (
 	aboutInstance subject = iota
 	aboutProject
 	aboutGroup
+	// aboutNamespace is about a group or a user's own namespace: what holds projects.
+	aboutNamespace
 )
 
 // rule is what an ability takes.
@@ -99,7 +101,7 @@ var rules = map[endpoint.Ability]rule{
 	WriteProjectMembers:    {about: aboutProject, role: role.Maintainer},
 	ReadGroup:              {about: aboutGroup},
 	AdminGroup:             {about: aboutGroup, role: role.Owner},
-	CreateProjects:         {about: aboutGroup, role: role.Maintainer},
+	CreateProjects:         {about: aboutNamespace, role: role.Maintainer},
 	CreateSubgroups:        {about: aboutGroup, role: role.Maintainer},
 	ReadGroupMembers:       {about: aboutGroup},
 	WriteGroupMembers:      {about: aboutGroup, role: role.Owner},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
@@ -88,13 +89,20 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	switch about {
 	case aboutProject:
 		s.Scope, err = g.Project(ctx, id)
-	case aboutGroup:
+	case aboutGroup, aboutNamespace:
 		s.Scope, err = g.Group(ctx, id)
+		// By what is not found at a username clients tell users from groups.
+		if about == aboutGroup && err == nil && namespace.Personal(s.Scope.Groups[0]) {
+			err = catalog.ErrNotFound
+		}
 	default:
 		s.Access.Admin = s.Caller.Admin
 		return nil
 	}
-	name := map[subject]string{aboutProject: "Project", aboutGroup: "Group"}[about]
+	name := "Group"
+	if about == aboutProject {
+		name = "Project"
+	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.NotFound(name)
 	}
@@ -161,7 +169,7 @@ func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 	return g.catalog.ProjectScope(ctx, p)
 }
 
-// Group returns the scope of the group that an id or full path names.
+// Group returns the scope of the group that an id or full path names, which may be a user's own namespace.
 func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
 	return catalog.Recall(g.catalog, groupID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
 		s, err := g.group(ctx, id)

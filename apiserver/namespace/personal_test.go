@@ -93,3 +93,26 @@ func TestPersonalProjectsMoveWithTheUsername(t *testing.T) {
 	g.Expect(f.As("max", "POST /projects", `{"name":"more"}`).Body).To(ContainSubstring(`"moritz/more"`))
 	g.Expect(f.As("root", "POST /users", `{"email":"x@forge.example","name":"x","username":"max"}`).Code).To(Equal(201))
 }
+
+func TestAPersonalNamespaceIsNoGroup(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := Decode[projects.Project](t, f.As("max", "POST /projects", `{"name":"mine","visibility":"public"}`))
+	const notFound = `404 {"message":"404 Group Not Found"}`
+	at := made.Namespace.ID
+	for _, id := range []string{"max", fmt.Sprint(at)} {
+		for _, request := range []string{"GET /groups/", "PUT /groups/", "DELETE /groups/"} {
+			for _, who := range []string{"root", "max", "bob"} {
+				g.Expect(f.As(who, request+id, `{"path":"free"}`).String()).To(Equal(notFound), request+id+" by "+who)
+			}
+		}
+		for _, list := range []string{"/subgroups", "/projects"} {
+			g.Expect(f.As("", "GET /groups/"+id+list, "").String()).To(Equal(notFound))
+		}
+		g.Expect(f.As("max", "GET /namespaces/"+id, "").Code).To(Equal(200))
+	}
+	g.Expect(f.As("max", "POST /groups", fmt.Sprintf(`{"name":"x","path":"x","parent_id":%d}`, at)).String()).To(Equal(notFound))
+	in := fmt.Sprintf(`{"name":"more","namespace_id":%d}`, at)
+	g.Expect(f.As("max", "POST /projects", in).Body).To(ContainSubstring(`"max/more"`))
+	g.Expect(f.As("bob", "POST /projects", in).Code).To(Equal(403))
+}

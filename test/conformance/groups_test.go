@@ -121,6 +121,9 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		Expect(personal.Kind).To(Equal("user"))
 		Expect(personal.FullPath).To(Equal("developer"))
 		Expect(personal.WebURL).To(Equal(own.url + "/developer"))
+		_, r, err = c.Groups.GetGroup("developer", nil)
+		Expect(err).To(MatchError(gitlab.ErrNotFound))
+		Expect(answered(r)).To(Equal(`404 {"message":"404 Group Not Found"}`))
 		all, err := gitlab.ScanAndCollect(func(page gitlab.PaginationOptionFunc) ([]*gitlab.Namespace, *gitlab.Response, error) {
 			return c.Namespaces.ListNamespaces(nil, page)
 		})
