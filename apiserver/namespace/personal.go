@@ -31,10 +31,11 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 }
 
 // Owner declares that a user owns a group that is made for him. He is named by his id, as everywhere: whoever gets his username
-// later on, and with it the name of his object, is somebody else.
+// later on, and with it the name of his object, is somebody else. The group's id is in the name because the memberships of a group
+// that was deleted may be there for a while when another one is made under its name.
 func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, "group", id(u.Spec.ID))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.Spec.ID), "owner", id(u.Spec.ID))},
 		Spec: v1alpha1.MembershipSpec{
 			UserRef: v1alpha1.Reference{ID: u.Spec.ID}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
 		},

@@ -2,7 +2,9 @@ package groups_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -209,6 +211,44 @@ func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
 				t.Errorf("%d objects were removed all the same", removed)
 			}
 		})
+	}
+}
+
+func TestAGroupIsMadeAgainWhileTheOldOnesMembershipsAreThere(t *testing.T) {
+	f := newForge(t)
+	const body = `{"name":"New","path":"new"}`
+	for _, request := range []string{"POST /groups", "DELETE /groups/new", "POST /groups"} {
+		if got := f.As("otto", request, body); got.Code >= 400 {
+			t.Fatalf("%s: got %s", request, got)
+		}
+	}
+	var all v1alpha1.MembershipList
+	if err := f.Client.List(t.Context(), &all, client.InNamespace("home")); err != nil || len(all.Items) != 2 {
+		t.Fatalf("%d memberships, %v, want the old one beside the new one", len(all.Items), err)
+	}
+	// The old one goes with the old group.
+	slices.SortFunc(all.Items, func(a, b v1alpha1.Membership) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	if err := f.Client.Delete(t.Context(), &all.Items[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.As("otto", "PUT /groups/new", `{"description":"mine"}`); got.Code != http.StatusOK {
+		t.Errorf("the maker does not own it: %s", got)
+	}
+}
+
+func TestNoGroupStaysWithoutAnOwner(t *testing.T) {
+	f := newForge(t)
+	f.Before = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.Membership); ok && verb == "create" {
+			return errors.New("the API server is overloaded")
+		}
+		return nil
+	}
+	if got := f.As("otto", "POST /groups", `{"name":"New","path":"new"}`); got.Code != http.StatusInternalServerError {
+		t.Errorf("got %s", got)
+	}
+	if got := f.As("root", "GET /groups/new", ""); got.Code != http.StatusNotFound {
+		t.Errorf("the group is there: %s", got)
 	}
 }
 
