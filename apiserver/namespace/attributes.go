@@ -50,6 +50,29 @@ func (a *Attributes) Path(path string) {
 	}
 }
 
+// Reserved reports whether a segment at the root leads elsewhere on the forge's own listener: to the REST API, to the registry and
+// the tokens for it, or to the pages of the forge itself. It is no root group's and no user's.
+func Reserved(segment string) bool {
+	switch strings.ToLower(segment) {
+	case "-", "api", "v2", "jwt":
+		return true
+	default:
+		return false
+	}
+}
+
+// ReservedName is what is wrong with a segment that is Reserved.
+const ReservedName = "is a reserved name"
+
+// RootPath is Path for a segment at the root.
+func (a *Attributes) RootPath(path string) {
+	if Reserved(path) {
+		a.Refuse("path", ReservedName)
+		return
+	}
+	a.Path(path)
+}
+
 // Name looks at what people call a group or project; nothing stands for the path.
 func (a *Attributes) Name(name string) {
 	if name != "" && strings.TrimSpace(name) == "" {

@@ -116,3 +116,32 @@ func TestAPersonalNamespaceIsNoGroup(t *testing.T) {
 	g.Expect(f.As("max", "POST /projects", in).Body).To(ContainSubstring(`"max/more"`))
 	g.Expect(f.As("bob", "POST /projects", in).Code).To(Equal(403))
 }
+
+func TestTheForgesOwnRoutesAreNobodys(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	acme := Decode[groups.Group](t, f.As("bob", "POST /groups", `{"name":"Acme","path":"acme"}`))
+	for _, name := range []string{"api", "API", "v2", "jwt", "-"} {
+		for _, tt := range []struct{ request, body, attribute string }{
+			{"POST /groups", `{"name":"x","path":%q}`, "path"},
+			{"PUT /groups/acme", `{"path":%q}`, "path"},
+			{"POST /users", `{"name":"x","email":"x@forge.example","username":%q}`, "username"},
+			{"PUT /users/2", `{"username":%q}`, "username"},
+		} {
+			want := fmt.Sprintf(`400 {"message":{%q:["is a reserved name"]}}`, tt.attribute)
+			g.Expect(f.As("root", tt.request, fmt.Sprintf(tt.body, name)).String()).To(Equal(want), tt.request+" "+name)
+		}
+	}
+	for _, name := range []string{"api", "v2", "jwt"} {
+		below := fmt.Sprintf(`{"name":"x","path":%q,"parent_id":%d}`, name, acme.ID)
+		g.Expect(f.As("bob", "POST /groups", below).Code).To(Equal(201), "below a group it leads nowhere else")
+	}
+}
+
+func TestAUserOfAReservedNameMakesNoPersonalProjects(t *testing.T) {
+	g := NewWithT(t)
+	f := New(t, User("api", 2))
+	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table())
+	g.Expect(f.As("api", "POST /projects", `{"name":"v4"}`).String()).To(
+		Equal(`400 {"message":{"namespace":["is not available: the username is a reserved name"]}}`))
+}

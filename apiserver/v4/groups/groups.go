@@ -232,7 +232,11 @@ const maxDescription = 500
 // check says what is wrong with a group that is to be declared; was is what it was before, empty for a new one.
 func check(is, was v1alpha1.GroupSpec) error {
 	var a namespace.Attributes
-	a.Path(is.Path)
+	if is.ParentRef == nil && is.Path != was.Path {
+		a.RootPath(is.Path)
+	} else {
+		a.Path(is.Path)
+	}
 	if is.Name != was.Name {
 		a.Name(is.Name)
 	}

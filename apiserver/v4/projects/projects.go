@@ -149,6 +149,9 @@ func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional
 // its path.
 func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Group, error) {
 	g := namespace.PersonalOf(u, f.home)
+	if namespace.Reserved(g.Spec.Path) {
+		return nil, endpoint.Invalid(map[string][]string{"namespace": {"is not available: the username " + namespace.ReservedName}})
+	}
 	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) && f.catalog.MayHoldRootGroup(f.home, g.Spec.Path):

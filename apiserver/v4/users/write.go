@@ -134,6 +134,8 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 	switch name := u.Spec.Username; {
 	case name == "":
 		add("username", "can't be blank")
+	case name != was && namespace.Reserved(name):
+		add("username", namespace.ReservedName)
 	case len(name) < 2:
 		add("username", "is too short (minimum is 2 characters)")
 	case len(name) > maxName:
