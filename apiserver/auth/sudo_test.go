@@ -24,7 +24,7 @@ func TestWhomARequestIsMadeAsIsInItsQuery(t *testing.T) {
 			},
 			Status: v1alpha1.AccessTokenStatus{ID: 9, Digest: catalog.Digest(value)},
 		})
-	f.Serve(users.New(f.Catalog, f.Writer, familytest.WebURL).Table())
+	f.Serve(users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table())
 	for query, username := range map[string]string{
 		"": "root", "?sudo=": "root", "?sudo=otto": "otto", "?sudo=2": "mary", "?%73udo=otto": "otto", "?sudo=mary&sudo=otto": "otto",
 	} {

@@ -6,7 +6,7 @@ import (
 )
 
 // heading is the beginning of a section: two # and what begins with a version, as in "## 1.2.3: Better" and "## v1.2.3, in May".
-var heading = regexp.MustCompile(`(?m)^##[ \t]+(v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,200})`)
+var heading = regexp.MustCompile(`(?m)^##[ \t]+(v?\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,200})`)
 
 // Insert puts a section into a changelog: before the first section of a lower version, or else at the end. It reports false
 // for a changelog that has a section of the version, and returns it as it is.

@@ -66,7 +66,7 @@ const archiveTimeout = time.Hour
 
 // Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out.
 // It is never on disk as a whole, and in memory only if it is small: then it is remembered for a while. The error is ErrBusy where too
-// many are written already.
+// many are written already, and ErrObjectNotFound where everything is left out.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
 	if err := checkIDs(a.Commit); err != nil {
 		return err
@@ -152,6 +152,10 @@ func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w i
 	c.args = append(c.args, paths...)
 	c.stdout = packed
 	if err := r.run(ctx, c); err != nil {
+		var failed *Error
+		if errors.As(err, &failed) && strings.Contains(failed.Stderr, "did not match any files") {
+			return fmt.Errorf("writing an archive of nothing: %w", ErrObjectNotFound)
+		}
 		return err
 	}
 	if err := packed.Close(); err != nil {

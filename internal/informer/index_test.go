@@ -154,12 +154,12 @@ func TestWhatIsSharedIsForgottenInTheEnd(t *testing.T) {
 func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
 	g := NewWithT(t)
 	changed := metav1.Time{Time: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)}
-	meta := metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
+	object := metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "kubectl", Time: &changed, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:description":{}}}`)},
 		{Manager: "forgeplane", Time: &metav1.Time{Time: changed.Add(time.Hour)}, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 	}}
 	from := pages{&cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-		return &v1alpha1.TriggerTokenList{Items: []v1alpha1.TriggerToken{{ObjectMeta: meta}}}, nil
+		return &v1alpha1.TriggerTokenList{Items: []v1alpha1.TriggerToken{{ObjectMeta: object}}}, nil
 	}}}
 	listed, err := from.ListWithContext(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -168,6 +168,6 @@ func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
 	g.Expect(declare.Changed(token)).To(BeTemporally("==", changed.Time))
 	g.Expect(token.ManagedFields).To(ConsistOf(HaveField("Manager", "")))
 
-	other := &v1alpha1.Label{ObjectMeta: meta}
+	other := &v1alpha1.Label{ObjectMeta: object}
 	g.Expect(newSharing().transform(other)).To(HaveField("ManagedFields", BeEmpty()))
 }

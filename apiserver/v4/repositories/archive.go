@@ -91,7 +91,7 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 			if errors.Is(err, git.ErrBusy) {
 				return endpoint.Busy(archiveRetry)
 			}
-			return err
+			return orNotFound(err, endpoint.NotFound("File"))
 		},
 	}, nil
 }

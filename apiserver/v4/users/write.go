@@ -131,19 +131,8 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 	declared := u.UID != ""
 	wrong := map[string][]string{}
 	add := func(attribute, what string) { wrong[attribute] = append(wrong[attribute], what) }
-	switch name := u.Spec.Username; {
-	case name == "":
-		add("username", "can't be blank")
-	case name != was && namespace.Reserved(name):
-		add("username", namespace.ReservedName)
-	case len(name) < 2:
-		add("username", "is too short (minimum is 2 characters)")
-	case len(name) > maxName:
-		add("username", "is too long (maximum is 255 characters)")
-	case !usernames.MatchString(name):
-		add("username", "can contain only letters, digits, '_', '-' and '.', and begins and ends with a letter, digit or '_'")
-	case name != was && (strings.HasSuffix(name, ".git") || strings.HasSuffix(name, ".atom")):
-		add("username", "cannot end in '.git' or '.atom'")
+	if what := wrongUsername(u.Spec.Username, was); what != "" {
+		add("username", what)
 	}
 	switch name := u.Spec.Name; {
 	case name == "" && declared: // The username stands in for it.
@@ -162,6 +151,25 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 		return err
 	}
 	return f.freeAtRoot(ctx, u)
+}
+
+// wrongUsername says what is wrong with a username, which was another one before. What is refused to new ones only may stay.
+func wrongUsername(name, was string) string {
+	switch {
+	case name == "":
+		return "can't be blank"
+	case name != was && namespace.Reserved(name):
+		return namespace.ReservedName
+	case len(name) < 2:
+		return "is too short (minimum is 2 characters)"
+	case len(name) > maxName:
+		return "is too long (maximum is 255 characters)"
+	case !usernames.MatchString(name):
+		return "can contain only letters, digits, '_', '-' and '.', and begins and ends with a letter, digit or '_'"
+	case name != was && (strings.HasSuffix(name, ".git") || strings.HasSuffix(name, ".atom")):
+		return "cannot end in '.git' or '.atom'"
+	}
+	return ""
 }
 
 // freeAtRoot refuses a username that is the path of a root group, unless that holds the personal projects of the user himself.
