@@ -251,7 +251,7 @@ var aboutWhat = []refusal{
 		`400 {"message":"400 Bad request - The target_project that you are attempting to access does not exist or you don't have permission to perform this action"}`},
 	{maintainer, "POST projects/{project}/job_token_scope/allowlist", `{"target_project_id":{secret}}`, `400 {"message":"400 Bad request - Target project is already in the job token scope"}`},
 	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{project}", ``, `400 {"message":"400 Bad request - Target project is not in the job token scope"}`},
-	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{unseen}", ``, `400 {"message":"400 Bad request - Target project is not in the job token scope"}`},
+	{maintainer, "DELETE projects/{project}/job_token_scope/allowlist/{unseen}", ``, `404 {"message":"404 Project Not Found"}`},
 	{developer, "POST projects/{path}/labels", `{"name":"{label}","color":"nothing"}`, `409 {"message":"Label already exists"}`},
 	{developer, "POST projects/{project}/labels", `{"name":"{grouplabel}","color":"red"}`, `409 {"message":"Label already exists"}`},
 	{developer, "PUT projects/{project}/labels/{label}", `{"new_name":"{grouplabel}"}`, `400 {"message":{"title":["has already been taken"]}}`},
