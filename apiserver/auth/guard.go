@@ -255,8 +255,12 @@ func unknown(bearer bool) error {
 // sudoer is whom a request is to be made as; nobody else when it is empty. Of several in the query the last counts, as of
 // every parameter.
 func sudoer(r *http.Request) string {
-	if as := r.Header.Get("Sudo"); as != "" || r.URL.RawQuery == "" {
+	if as := r.Header.Get("Sudo"); as != "" {
 		return as
+	}
+	// A query is read once more, and for this alone, only if it may name somebody: the name may be escaped.
+	if q := r.URL.RawQuery; !strings.Contains(q, "sudo") && !strings.Contains(q, "%") {
+		return ""
 	}
 	sent := r.URL.Query()["sudo"]
 	if len(sent) == 0 {
