@@ -2,7 +2,6 @@ package label_test
 
 import (
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,14 +12,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
-
-// aged waits until what is made from now on is younger than an object by the clock of the API server, which counts seconds.
-func aged(objs ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objs {
-		Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">=", o.GetCreationTimestamp().Add(time.Second)))
-	}
-}
 
 var _ = Describe("A label", func() {
 	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
@@ -153,7 +144,7 @@ var _ = Describe("What a label is of", func() {
 
 	It("may appear later, change its name, and lose its path", func() {
 		f.Run()
-		aged(website)
+		forge.UntilYounger(website)
 		later := forge.Project("later").In(acme).Build()
 		l := forge.LabelTitled("bug").Of(later).Build()
 		f.Create(l)
@@ -212,10 +203,10 @@ var _ = Describe("A title that is there twice", func() {
 		f.Run()
 		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
 		f.Create(above)
-		aged(above)
+		forge.UntilYounger(above)
 		ofTeam, ofProject := forge.LabelTitled("bug").Of(team).Named("of-team").Build(), forge.LabelTitled("bug").Of(website).Named("of-project").Build()
 		f.Create(ofTeam)
-		aged(ofTeam)
+		forge.UntilYounger(ofTeam)
 		f.Create(ofProject)
 		f.ExpectReady(above)
 		f.ExpectStalled(ofTeam, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team is held by the older Label above")
@@ -235,7 +226,7 @@ var _ = Describe("A title that is there twice", func() {
 		aside := forge.Group("aside").In(namespace).Build()
 		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
 		f.Create(aside, above)
-		aged(above)
+		forge.UntilYounger(above)
 		below := forge.LabelTitled("bug").Of(website).Named("below").Build()
 		f.Create(below)
 		f.ExpectStalled(below, v1alpha1.ReasonAlreadyExists, "above")
@@ -247,7 +238,7 @@ var _ = Describe("A title that is there twice", func() {
 	It("is no matter to a group's label, whatever there is below", func() {
 		below := forge.LabelTitled("bug").Of(website).Named("below").Build()
 		f.Create(below)
-		aged(below)
+		forge.UntilYounger(below)
 		above := forge.LabelTitled("bug").Of(acme).Named("above").Build()
 		f.Create(above)
 		f.ExpectReady(below)
@@ -265,7 +256,7 @@ var _ = Describe("A title that is there twice", func() {
 		elsewhere.Namespace, elsewhere.Spec.ProjectRef = f.NewNamespace(), byPath("acme/team/website")
 		f.Create(elsewhere)
 		f.ExpectWaiting(elsewhere, v1alpha1.ReasonReferenceNotFound)
-		aged(elsewhere)
+		forge.UntilYounger(elsewhere)
 		for _, l := range all {
 			f.Create(l)
 		}
@@ -280,7 +271,7 @@ var _ = Describe("A title that is there twice", func() {
 		app := forge.Project("app").In(guests).Build()
 		above := forge.LabelTitled("bug").Of(acme).Build()
 		f.Create(guests, app, above)
-		aged(above)
+		forge.UntilYounger(above)
 		below := forge.LabelTitled("bug").Of(app).Build()
 		f.Create(below)
 		f.ExpectReady(above)
@@ -294,7 +285,7 @@ var _ = Describe("An id that is pinned while another label has it", func() {
 		ofProject := forge.LabelTitled("bug").Of(website).Named("of-project").Build()
 		f.Create(ofProject)
 		f.ExpectReady(ofProject)
-		aged(ofProject)
+		forge.UntilYounger(ofProject)
 		ofGroup := forge.LabelTitled("bug").Of(team).Named("of-group").ID(ofProject.Spec.ID).Build()
 		f.Create(ofGroup)
 		f.ExpectStalled(ofGroup, v1alpha1.ReasonAlreadyExists, "id", "of-project")

@@ -3,13 +3,11 @@ package project_test
 import (
 	"os"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -232,7 +230,7 @@ var _ = Describe("The full path of a project", func() {
 		}),
 		Entry("that does not hold its own path", func() *v1alpha1.Group {
 			younger := forge.Group("acme").In(f.NewNamespace()).Build()
-			untilYounger(acme)
+			forge.UntilYounger(acme)
 			return younger
 		}, func(web *v1alpha1.Project) { f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "a group above") }),
 	)
@@ -338,7 +336,7 @@ var _ = Describe("A project that is deleted", func() {
 	It("does not touch the repository of another one that it could not be", func() {
 		create(forge.Project("website").In(acme).ID(7).Build())
 		other := forge.Project("other").In(acme).ID(7).Build()
-		untilYounger(web)
+		forge.UntilYounger(web)
 		f.Create(other)
 		f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists, "id 7")
 		f.Delete(other)
@@ -367,11 +365,4 @@ func look(o frame.Object) {
 		}
 		o.GetAnnotations()["example.com/looked"] += "x"
 	})
-}
-
-// untilYounger waits until what is created next is younger than o: of the same second, which is the older one would be up
-// to chance.
-func untilYounger(o client.Object) {
-	GinkgoHelper()
-	Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">=", o.GetCreationTimestamp().Add(time.Second)))
 }

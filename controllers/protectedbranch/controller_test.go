@@ -2,7 +2,6 @@ package protectedbranch_test
 
 import (
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -148,8 +147,7 @@ var _ = Describe("What a protected branch is of", func() {
 
 	It("may appear later, change its name, and lose its path", func() {
 		f.Run()
-		// Of the same second, which of the two projects is the older one would be up to chance.
-		Eventually(time.Now).WithTimeout(5 * time.Second).Should(BeTemporally(">=", website.CreationTimestamp.Add(time.Second)))
+		forge.UntilYounger(website)
 		later := forge.Project("later").In(acme).Build()
 		b := forge.ProtectedBranch("main").Of(later).Named("of-later").Build()
 		f.Create(b)

@@ -354,6 +354,7 @@ var _ = Describe("A mirror", func() {
 
 	It("says that its project cannot be reached, and goes on when it can", func() {
 		f.Run()
+		forge.UntilYounger(website)
 		late := forge.Project("late").In(acme).Build()
 		m := forge.RemoteMirror("backup", there.url()).Of(late).Build()
 		f.Create(late, m)

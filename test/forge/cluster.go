@@ -138,11 +138,10 @@ func (c *Cluster) writer(obj client.Object) client.Client {
 	return c.live
 }
 
-// show returns what the cache says when it is asked for obj.
-func (c *Cluster) show(obj client.Object) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	return c.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+// show returns obj as the cache shows it.
+func (c *Cluster) show(ctx context.Context, obj client.Object) (client.Object, error) {
+	shown := obj.DeepCopyObject().(client.Object)
+	return shown, c.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(obj), shown)
 }
 
 // Kubeconfig is the path of the administrator's kubeconfig file.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,12 +85,18 @@ func (f *Forge) Refresh(objs ...client.Object) {
 func (f *Forge) refresh(obj client.Object) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := f.cluster.live.Get(ctx, client.ObjectKeyFromObject(obj), fresh.Interface().(client.Object)); err != nil {
-		return err
-	}
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
-	return nil
+	return wait.PollUntilContextCancel(ctx, polling, true, func(ctx context.Context) (bool, error) {
+		fresh := reflect.New(reflect.TypeOf(obj).Elem())
+		if err := f.cluster.live.Get(ctx, client.ObjectKeyFromObject(obj), fresh.Interface().(client.Object)); err != nil {
+			return false, err
+		}
+		reflect.ValueOf(obj).Elem().Set(fresh.Elem())
+		if !cached(obj) {
+			return true, nil
+		}
+		shown, err := f.cluster.show(ctx, obj)
+		return err == nil && shown.GetResourceVersion() == obj.GetResourceVersion(), client.IgnoreNotFound(err)
+	})
 }
 
 // ExpectRefused expects that the API server does not let obj be created, and says each of the words.
@@ -121,7 +129,10 @@ func (f *Forge) ExpectGone(objs ...client.Object) {
 		Eventually(func() error { return f.refresh(obj) }).WithTimeout(callTimeout).WithPolling(polling).
 			Should(Satisfy(apierrors.IsNotFound), "reading %s", f.show(obj))
 		if cached(obj) {
-			Eventually(func() error { return f.cluster.show(obj) }).WithTimeout(callTimeout).WithPolling(polling).
+			Eventually(func(ctx context.Context) error {
+				_, err := f.cluster.show(ctx, obj)
+				return err
+			}).WithContext(GinkgoT().Context()).WithTimeout(callTimeout).WithPolling(polling).
 				Should(Satisfy(apierrors.IsNotFound), "the cache still shows %s", f.show(obj))
 		}
 	}
@@ -134,6 +145,14 @@ func ByAge[T client.Object](a, b T) (older, younger T) {
 		return a, b
 	}
 	return b, a
+}
+
+// UntilYounger waits until what is created next is younger than obj by the clock of the API server, which counts seconds: of the
+// same second, which of them holds what both claim would be up to chance.
+func UntilYounger(obj client.Object) {
+	GinkgoHelper()
+	Eventually(time.Now).WithTimeout(callTimeout).WithPolling(polling).
+		Should(BeTemporally(">=", obj.GetCreationTimestamp().Add(time.Second)))
 }
 
 // rest lets running controllers finish what they are at.
