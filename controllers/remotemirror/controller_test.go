@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// expectUpdate expects that a mirror comes to this, and returns when the controllers are idle.
+// expectUpdate expects that a mirror comes to this.
 func expectUpdate(m *v1alpha1.RemoteMirror, u v1alpha1.MirrorUpdate) {
 	GinkgoHelper()
 	f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", u))
@@ -364,8 +364,8 @@ var _ = Describe("A mirror", func() {
 		expectRefused(m, "projectRef: the Project late does not hold its full path")
 		f.ExpectRestartWritesNothing()
 		f.Change(late, func() { late.Spec.Path = "late" })
+		f.Eventually(m).Should(HaveField("Status", And(HaveField("UpdateStatus", v1alpha1.MirrorFinished), HaveField("LastError", BeEmpty()))))
 		f.ExpectReady(late, m)
-		Expect(m.Status).To(And(HaveField("UpdateStatus", v1alpha1.MirrorFinished), HaveField("LastError", BeEmpty())))
 	})
 
 	It("waits for its project", func() {
