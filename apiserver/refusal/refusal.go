@@ -21,6 +21,8 @@ func Of(err error, what string) error {
 		return endpoint.Forbidden(refused.Error())
 	case errors.Is(err, declare.ErrGone):
 		return endpoint.NotFound(what)
+	case errors.Is(err, declare.ErrContended):
+		return endpoint.Conflict("409 Conflict - " + err.Error())
 	case errors.Is(err, declare.ErrChanged):
 		return endpoint.PreconditionFailed()
 	default:

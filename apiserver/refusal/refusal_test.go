@@ -16,7 +16,7 @@ func TestWhatIsNotWrittenIsExplained(t *testing.T) {
 	g := NewWithT(t)
 	for status, err := range map[int]error{
 		422: &declare.InvalidError{Reason: "spec.path: too long"}, 403: &declare.RefusedError{}, 404: fmt.Errorf("updating: %w", declare.ErrGone),
-		412: declare.ErrChanged,
+		409: declare.ErrContended, 412: declare.ErrChanged,
 	} {
 		var answer *endpoint.Error
 		g.Expect(errors.As(refusal.Of(err, "Group"), &answer)).To(BeTrue())

@@ -32,6 +32,8 @@ var (
 	ErrGone = errors.New("it does not exist any more")
 	// ErrChanged says that somebody changed the object after the time that its removal depends on.
 	ErrChanged = errors.New("it was changed meanwhile")
+	// ErrContended says that others changed the object again and again, so that it could not be written.
+	ErrContended = errors.New("others change it at the same time; try again")
 )
 
 // InvalidError says that the API server refuses an object, and why.
@@ -152,14 +154,20 @@ func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
+// contention says when a write is tried again that somebody else was faster with: ten times within three seconds.
+var contention = wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5}
+
 // Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result, with a REST id
 // where its kind has one: what was declared a moment ago may still be without.
 func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() error) error {
 	key := client.ObjectKeyFromObject(obj)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := w.client.Get(ctx, key, obj); err != nil {
+	// What somebody else wrote just now, the cache may have to learn yet.
+	read := client.Reader(w.client)
+	err := retry.RetryOnConflict(contention, func() error {
+		if err := read.Get(ctx, key, obj); err != nil {
 			return err
 		}
+		read = w.live
 		before := obj.DeepCopyObject().(client.Object)
 		if err := mutate(); err != nil {
 			return err
@@ -228,6 +236,8 @@ func explain(err error) error {
 		return ErrExists
 	case apierrors.IsNotFound(err):
 		return ErrGone
+	case apierrors.IsConflict(err):
+		return ErrContended
 	case apierrors.IsInvalid(err):
 		return &InvalidError{Reason: err.Error()}
 	default:

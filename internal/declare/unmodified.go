@@ -17,7 +17,7 @@ func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since 
 		return w.Delete(ctx, obj)
 	}
 	uid := obj.GetUID()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(contention, func() error {
 		version, err := w.unmodified(ctx, obj, since)
 		if err != nil {
 			return err

@@ -45,8 +45,7 @@ spec:
 	It("that is applied is listed over REST, and applied again it is not written", func() {
 		admin.Apply(manifest)
 		mill.waitReady("badge/build")
-		all := list()
-		Expect(all).To(HaveLen(1))
+		all := expectShown[[]badges.Badge](max, path, HaveLen(1))
 		Expect(all[0].Name).To(HaveValue(Equal("Build")))
 		Expect(all[0].RenderedLinkURL).To(Equal("https://ci.example.com/mill/app"))
 		Expect(all[0].RenderedImageURL).To(Equal("https://ci.example.com/app/main.svg?" + work.Git("rev-parse", "HEAD")))
@@ -92,9 +91,9 @@ spec:
 		mill.waitReady(name)
 		Expect(mill.kubectl("get", name, "--output=jsonpath={.spec.id} {.status.renderedImageURL}")).To(Equal(fmt.Sprint(made.ID, " ", made.RenderedImageURL)))
 		mill.patch(name, `{"spec":{"name":"By hand"}}`)
-		Eventually(func() []badges.Badge { return list() }).WithTimeout(limit).WithPolling(polling).Should(ConsistOf(HaveField("Name", HaveValue(Equal("By hand")))))
+		expectShown[[]badges.Badge](max, path, ConsistOf(HaveField("Name", HaveValue(Equal("By hand")))))
 		mill.kubectl("delete", name)
-		Eventually(func() []badges.Badge { return list() }).WithTimeout(limit).WithPolling(polling).Should(BeEmpty())
+		expectShown[[]badges.Badge](max, path, BeEmpty())
 	})
 
 	It("of a group is shown by each project below, with the values of that project", func() {
@@ -105,9 +104,9 @@ metadata: {name: everywhere, namespace: TEAM}
 spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{project_name}", imageURL: "https://ci.example.com/badge.svg"}
 `)
 		mill.waitReady("badge/everywhere")
-		Expect(list()).To(ConsistOf(And(HaveField("Kind", "group"), HaveField("RenderedLinkURL", "https://ci.example.com/mill/app"))))
+		all := expectShown[[]badges.Badge](max, path, ConsistOf(And(HaveField("Kind", "group"), HaveField("RenderedLinkURL", "https://ci.example.com/mill/app"))))
 		Expect(admin.Field(".status.renderedLinkURL", "badge", "everywhere", "--namespace=mill")).To(Equal("https://ci.example.com/mill/%{project_name}"))
-		Expect(max.Call(fmt.Sprintf("DELETE %s/%d", path, list()[0].ID), "")).To(HaveField("Status", http.StatusNotFound))
+		Expect(max.Call(fmt.Sprintf("DELETE %s/%d", path, all[0].ID), "")).To(HaveField("Status", http.StatusNotFound))
 		mill.kubectl("delete", "badge", "everywhere")
 	})
 
@@ -115,7 +114,7 @@ spec: {groupRef: {name: TEAM}, linkURL: "https://ci.example.com/%{group_name}/%{
 		admin.DoWith(manifest, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
 		mill.waitReady("badge/build")
 		mill.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
-		one := fmt.Sprintf("%s/%d", path, list()[0].ID)
+		one := fmt.Sprintf("%s/%d", path, expectShown[[]badges.Badge](max, path, ConsistOf(HaveField("Kind", "project")))[0].ID)
 		for request, body := range map[string]string{"PUT " + one: `{"name":"Mine"}`, "DELETE " + one: ""} {
 			Eventually(func() rest.Answer { return max.Call(request, body) }).WithTimeout(limit).WithPolling(polling).Should(And(
 				HaveField("Status", http.StatusForbidden), HaveField("Body", MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))))

@@ -68,7 +68,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(paths()).To(BeEmpty())
 		admin.Apply(manifest)
 		here.waitReady("jobtokenscope/app")
-		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithTimeout(limit).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		Expect(field(".status.allowlist[*].path")).To(Equal("forge-a/lib forge-b/app"))
 		Expect(field(".metadata.ownerReferences[*].name")).To(Equal("app"))
 		before := field(".metadata.resourceVersion")
@@ -98,7 +98,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(paths()).To(Equal([]string{"forge-a/lib"}))
 		there.patch("project/app", `{"spec":{"path":"app"}}`)
 		here.waitReady("jobtokenscope/app")
-		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
+		Eventually(paths).WithTimeout(limit).WithPolling(polling).Should(Equal([]string{"forge-a/lib", "forge-b/app"}))
 	})
 
 	It("is left alone where the project says so, and whoever declares it is named", func() {

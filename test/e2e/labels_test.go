@@ -58,8 +58,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		loom.apply(declared)
 		loom.waitReady("label/bug", "label/urgent")
 		for _, client := range clients() {
-			all := rest.Must[[]labels.Label](client, http.StatusOK, "GET "+path, "")
-			Expect(all).To(HaveExactElements(
+			all := expectShown[[]labels.Label](client, path, HaveExactElements(
 				And(HaveField("Name", "bug"), HaveField("Color", "#FFA500"), HaveField("TextColor", "#FFFFFF"), HaveField("Priority", HaveValue(BeEquivalentTo(1))),
 					HaveField("DescriptionHTML", "Something is <strong>wrong</strong>"), HaveField("IsProjectLabel", true)),
 				And(HaveField("Name", "urgent"), HaveField("Color", "#abc"), HaveField("IsProjectLabel", false)),
@@ -91,6 +90,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		for _, client := range clients() {
 			loom.apply(declared)
 			loom.waitReady("label/bug", "label/urgent")
+			expectShown[[]labels.Label](client, path, HaveExactElements(HaveField("Name", "bug"), And(HaveField("Name", "urgent"), HaveField("Priority", BeNil()))))
 			changed := rest.Must[labels.Label](client, http.StatusOK, "PUT "+path+"/bug", `{"new_name":"defect","color":"teal","priority":null}`)
 			Expect(loom.kubectl("get", "label", "bug", "--output=jsonpath={.spec.title} {.spec.color} {.spec.priority}|")).To(Equal("defect #008080 |"))
 			Expect(loom.kubectl("get", "label", "bug", "--output=jsonpath={.spec.id}")).To(Equal(fmt.Sprint(changed.ID)))
@@ -112,8 +112,8 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 				To(Equal(fmt.Sprintf("%d #000080 app", made.ID)))
 			loom.waitReady("label/" + object(title))
 			loom.patch("label/"+object(title), `{"spec":{"color":"white","priority":0}}`)
-			Eventually(func() labels.Label { return rest.Must[labels.Label](client, http.StatusOK, "GET "+path+"/"+title, "") }).
-				WithTimeout(limit).WithPolling(polling).Should(And(HaveField("Color", "#FFFFFF"), HaveField("TextColor", "#1F1E24"), HaveField("Priority", HaveValue(BeZero()))))
+			expectShown[labels.Label](client, path+"/"+title,
+				And(HaveField("Color", "#FFFFFF"), HaveField("TextColor", "#1F1E24"), HaveField("Priority", HaveValue(BeZero()))))
 			loom.kubectl("delete", "label", object(title))
 			Eventually(func() int { return client.Status("GET " + path + "/" + title) }).
 				WithTimeout(limit).WithPolling(polling).Should(Equal(http.StatusNotFound))
@@ -143,9 +143,15 @@ apiVersion: forgeplane.dev/v1alpha1
 kind: Label
 metadata: {name: kept, namespace: loom}
 spec: {projectRef: {name: app}, title: kept, color: red}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Label
+metadata: {name: tried, namespace: loom}
+spec: {projectRef: {name: app}, title: tried, color: red}
 `
 		admin.DoWith(kept, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
-		loom.waitReady("label/kept")
+		loom.waitReady("label/kept", "label/tried")
+		expectShown[labels.Label](max, path+"/tried", HaveField("Color", "red"))
 		rest.Must[labels.Label](max, http.StatusCreated, "POST "+path, `{"name":"made","color":"red"}`)
 		loom.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
 		for _, client := range clients() {
@@ -154,7 +160,8 @@ spec: {projectRef: {name: app}, title: kept, color: red}
 				g.Expect(a.Status).To(Equal(http.StatusForbidden), "%s", a)
 				g.Expect(a.Body).To(MatchRegexp(`"message":"403 Forbidden - .*argocd-controller`))
 			}
-			Eventually(refused).WithArguments("PUT "+path+"/kept", `{"color":"blue"}`).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+			Eventually(refused).WithArguments("PUT "+path+"/tried", `{"color":"blue"}`).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept", `{"color":"blue"}`)
 			refused(NewWithT(GinkgoT()), "DELETE "+path+"/kept", "")
 			refused(NewWithT(GinkgoT()), "PUT "+path+"/kept/promote", "")
 			Expect(client.Call("PUT "+path+"/made", `{"color":"blue"}`)).To(HaveField("Status", http.StatusOK))

@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 
+	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -54,15 +60,26 @@ func expectRefused(change string, try command, words ...string) {
 	for {
 		begun := time.Since(changed)
 		screen, err := try()
-		if err != nil {
+		// Of a command that the change comes in the middle of, git does not show what it is told.
+		if err != nil && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(screen, w) }) {
 			report(change+": refused after", time.Since(changed))
-			for _, w := range words {
-				Expect(screen).To(ContainSubstring(w))
-			}
 			return
 		}
-		Expect(begun).To(BeNumerically("<", limit), "it was not refused")
+		Expect(begun).To(BeNumerically("<", limit), "%v: %s does not show all of %q", err, screen, words)
 	}
+}
+
+// expectShown expects that a client is shown within a second what kubectl has done or seen, and returns it.
+func expectShown[T any](client rest.Client, path string, matcher types.GomegaMatcher) (shown T) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		a := client.Call("GET "+path, "")
+		g.Expect(a.Status).To(Equal(http.StatusOK), "%s", a)
+		shown = *new(T)
+		g.Expect(json.Unmarshal([]byte(a.Body), &shown)).To(Succeed())
+		g.Expect(shown).To(matcher)
+	}).WithTimeout(limit).WithPolling(polling).Should(Succeed())
+	return shown
 }
 
 // report puts a time into Ginkgo's report of the spec.

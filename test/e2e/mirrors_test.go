@@ -105,8 +105,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 	})
 
 	It("is seen, changed and removed over REST", func() {
-		all := rest.Must[[]mirrored](client, http.StatusOK, "GET "+mirrors, "")
-		Expect(all).To(ConsistOf(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastError", BeNil()),
+		all := expectShown[[]mirrored](client, mirrors, ConsistOf(And(HaveField("Enabled", true), HaveField("UpdateStatus", "finished"), HaveField("LastError", BeNil()),
 			HaveField("URL", strings.Replace(abbey.url("copy"), "://", "://*****:*****@", 1)))))
 		path := fmt.Sprintf("%s/%d", mirrors, all[0].ID)
 		rest.Must[mirrored](client, http.StatusOK, "PUT "+path, `{"keep_divergent_refs":true}`)
@@ -156,7 +155,8 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		Expect(client.Status(fmt.Sprintf("POST %s/%d/sync", mirrors, made.ID))).To(Equal(http.StatusNoContent))
 
 		abbey.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
-		Expect(client.Status(fmt.Sprintf("GET %s/%d", mirrors, made.ID))).To(Equal(http.StatusNotFound))
+		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithTimeout(limit).WithPolling(polling).
+			Should(Equal(http.StatusNotFound))
 		Eventually(func() string { return abbey.kubectl("get", "secrets", "--output=name") }).WithTimeout(soon).WithPolling(polling).
 			ShouldNot(ContainSubstring("mirror-"))
 	})

@@ -103,8 +103,7 @@ spec: {projectRef: {name: app}, branch: by-hand, push: [{role: NoOne}], merge: [
 `)
 		barn.waitReady("protectedbranch/by-hand")
 		for _, client := range []rest.Client{max, identity} {
-			all := rest.Must[[]branch](client, http.StatusOK, "GET "+rules+"?search=BY-HAND", "")
-			Expect(all).To(ConsistOf(HaveField("Name", "by-hand")))
+			all := expectShown[[]branch](client, rules+"?search=BY-HAND", ConsistOf(HaveField("Name", "by-hand")))
 			Expect(all[0].PushAccessLevels).To(ConsistOf(HaveField("AccessLevelDescription", "No one")))
 		}
 		try := pushOf(dana, "by-hand")
