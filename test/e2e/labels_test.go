@@ -151,7 +151,7 @@ spec: {projectRef: {name: app}, title: tried, color: red}
 `
 		admin.DoWith(kept, "kubectl", "apply", "--server-side", "--field-manager=argocd-controller", "--filename=-")
 		loom.waitReady("label/kept", "label/tried")
-		expectShown[labels.Label](max, path+"/tried", HaveField("Color", "red"))
+		expectShown[labels.Label](max, path+"/tried", HaveField("Color", "#FF0000"))
 		rest.Must[labels.Label](max, http.StatusCreated, "POST "+path, `{"name":"made","color":"red"}`)
 		loom.patch("project/app", `{"spec":{"restWrites":"RefuseDeclared"}}`)
 		for _, client := range clients() {
