@@ -61,6 +61,39 @@ func (s Scope) Above() (Scope, bool) {
 	return Scope{Groups: s.Groups[1:]}, len(s.Groups) > 1
 }
 
+// Given is a membership, and the project or group that it is of.
+type Given struct {
+	Scope
+	Membership *v1alpha1.Membership
+}
+
+// GivenBelow returns the memberships of a user in the groups and projects below a group, ended or not.
+func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) ([]Given, error) {
+	keys, err := c.heldKeys(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.memberships(ctx, IndexUser, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var below []Given
+	for _, m := range all {
+		s, err := c.TargetScope(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		above, _ := s.Above()
+		if slices.ContainsFunc(above.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
+			below = append(below, Given{s, m})
+		}
+	}
+	return below, nil
+}
+
 // members returns the member that each user is of a target by his oldest membership, which is the one that counts.
 func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member, error) {
 	found, err := c.memberships(ctx, index, t.keys...)

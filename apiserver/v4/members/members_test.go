@@ -1,7 +1,10 @@
 package members_test
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,6 +247,63 @@ func TestAGroupKeepsAnOwner(t *testing.T) {
 	g.Expect(f.As("olga", "DELETE /groups/10/members/5", "").Code).To(Equal(204), "there is another one")
 	g.Expect(f.As("otto", "DELETE /groups/10/members/4", "").Code).To(Equal(403))
 	g.Expect(f.As("root", "DELETE /groups/10/members/4", "").Code).To(Equal(204), "an administrator is still there")
+}
+
+func TestWhoIsRemovedFromAGroupLosesWhatIsBelow(t *testing.T) {
+	fixed := Project("acme", "fixed", 22, "core", v1alpha1.VisibilityPublic)
+	fixed.Spec.RESTWrites = v1alpha1.RESTWritesRefuse
+	given := []client.Object{
+		InGroup("acme", "core", "gus", v1alpha1.RoleReporter), InProject("acme", "web", "gus", v1alpha1.RoleDeveloper),
+		Group("aside", "aside", 12, "", v1alpha1.VisibilityPublic), InGroup("aside", "aside", "gus", v1alpha1.RoleGuest),
+	}
+	refusing := append([]client.Object{fixed, InProject("acme", "fixed", "gus", v1alpha1.RoleOwner)}, given...)
+	const gus, long, all = "DELETE /groups/10/members/6", "Mon, 01 Jan 2001 00:00:00 GMT", "acme Guest, aside Guest, core Reporter, web Developer"
+	for name, tt := range map[string]struct {
+		who, request, since string
+		objects             []client.Object
+		code                int
+		left                string
+	}{
+		"by an owner":                       {"olga", gus, "", given, 204, "aside Guest"},
+		"by himself":                        {"gus", gus, "", given, 204, "aside Guest"},
+		"from a group further down":         {"olga", "DELETE /groups/11/members/6", "", given, 204, "acme Guest, aside Guest"},
+		"from a project":                    {"olga", "DELETE /projects/20/members/6", "", given, 204, "acme Guest, aside Guest, core Reporter"},
+		"without what is below":             {"olga", gus + "?skip_subresources=true", "", given, 204, "aside Guest, core Reporter, web Developer"},
+		"where a project refuses that":      {"olga", gus, "", refusing, 403, "acme Guest, aside Guest, core Reporter, fixed Owner, web Developer"},
+		"on a condition that does not hold": {"olga", gus, long, given, 412, all},
+		"by somebody below":                 {"mary", gus, "", given, 403, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newForge(t, tt.objects...)
+			f.Header = http.Header{}
+			if tt.since != "" {
+				f.Header.Set("If-Unmodified-Since", tt.since)
+			}
+			if got := f.As(tt.who, tt.request, ""); got.Code != tt.code {
+				t.Errorf("got %s", got)
+			}
+			if has := membershipsOf(t, f, "gus"); has != tt.left {
+				t.Errorf("he is left %s, want %s", has, tt.left)
+			}
+		})
+	}
+}
+
+// membershipsOf returns what a user was given, in order.
+func membershipsOf(t *testing.T, f *Forge, username string) string {
+	t.Helper()
+	var l v1alpha1.MembershipList
+	if err := f.Client.List(t.Context(), &l); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range l.Items {
+		if m.Spec.UserRef.Path == username {
+			all = append(all, fmt.Sprintf("%s %s", cmp.Or(m.Spec.ProjectRef, m.Spec.GroupRef).Name, m.Spec.Role))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 func TestAProjectMayRefuseRESTWrites(t *testing.T) {

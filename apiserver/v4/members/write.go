@@ -13,7 +13,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -222,34 +221,6 @@ func (f *Family) write(ctx context.Context, s auth.Subject, m catalog.Member, le
 		return Member{}, refusal.Of(err, "")
 	}
 	return f.show(m), nil
-}
-
-func (f *Family) remove(ctx context.Context, r *memberRequest) (endpoint.None, error) {
-	s := auth.From(ctx)
-	write := auth.WriteGroupMembers
-	if s.Scope.Project != nil {
-		write = auth.WriteProjectMembers
-	}
-	leaves := s.Caller.Is(r.UserID)
-	if !leaves && !s.Access.May(write) {
-		return endpoint.None{}, endpoint.Forbidden("")
-	}
-	m, err := f.own(ctx, s.Scope, r.UserID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if m.Role() > s.Access.Role {
-		return endpoint.None{}, endpoint.Forbidden("")
-	}
-	if m.Role() == role.Owner {
-		if err := f.keepsAnOwner(ctx, s, m.User); err != nil {
-			return endpoint.None{}, err
-		}
-	}
-	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
-		return endpoint.None{}, err
-	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, m.Membership.DeepCopy()), "")
 }
 
 // own returns a member of the project or group itself: inherited ones are changed where they are declared.
