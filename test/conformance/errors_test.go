@@ -376,7 +376,8 @@ var _ = withTokens("Tokens", func(d *door) {
 				Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, ExpiresAt: &metav1.Time{Time: time.Now().Add(-time.Hour)},
 			},
 		})).To(Succeed())
-		Expect(answered(send(d.with(valueOf(name)), "GET projects", ""))).To(Equal(expired))
+		client := d.with(valueOf(name))
+		Eventually(func() string { return answered(send(client, "GET projects", "")) }).WithTimeout(soon).WithPolling(polling).Should(Equal(expired))
 		made := d.newToken(developer.id, "api")
 		_, err := d.as(root).PersonalAccessTokens.RevokePersonalAccessTokenByID(made.ID)
 		Expect(err).NotTo(HaveOccurred())
