@@ -10,22 +10,28 @@ type Trailer struct{ Key, Value string }
 // line is put together.
 func (c *Commit) Trailers() []Trailer {
 	var all []Trailer
-	open := false // whether the line before may go on
+	var parts []string // of the last value, while it may go on
+	end := func() {
+		if parts != nil {
+			all[len(all)-1].Value = strings.TrimSpace(strings.Join(parts, " "))
+			parts = nil
+		}
+	}
 	for _, line := range trailerBlock(strings.Split(c.Message, "\n")) {
 		switch key, value, ok := cutTrailer(line); {
 		case strings.HasPrefix(line, "#"):
 		case indented(line):
-			if open {
-				last := &all[len(all)-1]
-				last.Value = strings.TrimSpace(last.Value + " " + strings.TrimSpace(line))
+			if parts != nil {
+				parts = append(parts, strings.TrimSpace(line))
 			}
 		case ok:
-			all = append(all, Trailer{key, value})
-			open = true
+			end()
+			all, parts = append(all, Trailer{Key: key}), []string{value}
 		default:
-			open = false
+			end()
 		}
 	}
+	end()
 	return all
 }
 

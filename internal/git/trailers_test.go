@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -62,4 +63,14 @@ func parents(ids []string) (args []string) {
 		args = append(args, "-p", id)
 	}
 	return args
+}
+
+// A value in very many lines would take hours if each were copied for the next one.
+func TestATrailerMayBeLong(t *testing.T) {
+	const lines = 500_000
+	c := git.Commit{Message: "Title\n\nKey: begins\n" + strings.Repeat(" and goes on\n", lines)}
+	got := c.Trailers()
+	if len(got) != 1 || len(got[0].Value) != len("begins")+lines*len(" and goes on") {
+		t.Errorf("there are %d trailers", len(got))
+	}
 }
