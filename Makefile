@@ -93,7 +93,7 @@ ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 .PHONY: suites
 suites: ## Run every test, without the fuzz targets; needs build, controlplane and helm.
 	@$(SKIPPED)
-	@$(ASSETS) GOGC=400 sh hack/memory.sh $(GO) test -p 2 -vet=off -timeout 20m ./...
+	@$(ASSETS) GOGC=400 sh hack/memory.sh $(GO) test -p 3 -vet=off -timeout 20m ./...
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME.

@@ -117,15 +117,15 @@ func TestAProtectionCountsOnceWhenItIsReadyAsItIsDeclared(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	late := errors.New("too late")
 	cancel(late)
-	g.Eventually(func() error { return awaitReady(ctx, events, 2, every) }).Should(MatchError(late))
+	g.Eventually(func() error { return awaitReady(ctx, events.ResultChan(), 2, every) }).Should(MatchError(late))
 
 	send("b", 1, 1, metav1.ConditionTrue)
 	send("a", 3, 3, metav1.ConditionTrue)
-	g.Expect(awaitReady(t.Context(), events, 2, every)).To(Succeed())
+	g.Expect(awaitReady(t.Context(), events.ResultChan(), 2, every)).To(Succeed())
 	send("a", 3, 3, metav1.ConditionTrue)
 	send("a", 4, 4, metav1.ConditionTrue)
 	newer := func(p *v1alpha1.ProtectedBranch) bool { return p.Generation > 3 }
-	g.Expect(awaitReady(t.Context(), events, 1, newer)).To(Succeed())
+	g.Expect(awaitReady(t.Context(), events.ResultChan(), 1, newer)).To(Succeed())
 	events.Stop()
-	g.Expect(awaitReady(t.Context(), events, 1, every)).To(MatchError(ContainSubstring("ended")))
+	g.Expect(awaitReady(t.Context(), events.ResultChan(), 1, every)).To(MatchError(ContainSubstring("ended")))
 }

@@ -148,11 +148,10 @@ func (r *rest) applyUntilReady(ctx context.Context, namespace string) (float64, 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%d labels were not ready within %s", appliedLabels, readyTimeout))
 	defer cancel()
-	events, err := r.Client().Watch(ctx, &v1alpha1.LabelList{}, client.InNamespace(namespace))
+	events, err := follow(ctx, r.Client(), &v1alpha1.LabelList{}, client.InNamespace(namespace))
 	if err != nil {
-		return 0, fmt.Errorf("watching labels: %w", err)
+		return 0, err
 	}
-	defer events.Stop()
 	begun := time.Now()
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.Go(func() error {

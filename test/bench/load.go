@@ -132,11 +132,10 @@ func protections(namespace string, number int) []*v1alpha1.ProtectedBranch {
 func (l *load) ready(ctx context.Context, namespace string, number int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%d protections were not ready within %s", number, readyTimeout))
 	defer cancel()
-	events, err := l.Client().Watch(ctx, &v1alpha1.ProtectedBranchList{}, client.InNamespace(namespace), made)
+	events, err := follow(ctx, l.Client(), &v1alpha1.ProtectedBranchList{}, client.InNamespace(namespace), made)
 	if err != nil {
-		return 0, fmt.Errorf("watching protections: %w", err)
+		return 0, err
 	}
-	defer events.Stop()
 	begun := time.Now()
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.Go(func() error {
@@ -149,14 +148,43 @@ func (l *load) ready(ctx context.Context, namespace string, number int) (time.Du
 	return time.Since(begun), err
 }
 
+// follow tells of the objects of a kind until ctx ends. When the API server ends a watch, as it does when it learns of a schema, another
+// one begins, which tells of all that there is.
+func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) (<-chan watch.Event, error) {
+	w, err := c.Watch(ctx, list, o...)
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", list, err)
+	}
+	events := make(chan watch.Event)
+	go func() {
+		defer close(events)
+		for err == nil && relay(ctx, w, events) {
+			w, err = c.Watch(ctx, list, o...)
+		}
+	}()
+	return events, nil
+}
+
+// relay passes events on until their watch ends; it reports whether that was before ctx did.
+func relay(ctx context.Context, w watch.Interface, to chan<- watch.Event) bool {
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		select {
+		case to <- event:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
 // awaitReady returns when a number of different objects of a kind that are of interest were ready.
-func awaitReady[T testbed.Object](ctx context.Context, events watch.Interface, number int, interest func(T) bool) error {
+func awaitReady[T testbed.Object](ctx context.Context, events <-chan watch.Event, number int, interest func(T) bool) error {
 	seen := map[string]bool{}
 	for {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %d of %d were", context.Cause(ctx), len(seen), number)
-		case event, open := <-events.ResultChan():
+		case event, open := <-events:
 			o, is := event.Object.(T)
 			switch {
 			case !open:

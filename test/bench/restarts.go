@@ -202,12 +202,11 @@ func (l *load) changeAtStart(ctx context.Context, round int) (time.Duration, err
 	}
 	waiting, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a change was not ready within %s", readyTimeout))
 	defer cancel()
-	events, err := l.Client().Watch(waiting, &v1alpha1.ProtectedBranchList{}, client.InNamespace(p.Namespace),
+	events, err := follow(waiting, l.Client(), &v1alpha1.ProtectedBranchList{}, client.InNamespace(p.Namespace),
 		client.MatchingFields{"metadata.name": p.Name})
 	if err != nil {
-		return 0, fmt.Errorf("watching a protection: %w", err)
+		return 0, err
 	}
-	defer events.Stop()
 	if err := l.StartForgeplane(ctx); err != nil {
 		return 0, err
 	}
