@@ -138,7 +138,7 @@ func (e *Endpoint) Status(code int) *Endpoint {
 	return e
 }
 
-// Also names statuses other than the usual ones with which it answers, such as 304, 405 and 503, for the OpenAPI document.
+// Also names statuses other than the usual ones with which it answers, such as 304 and 405, for the OpenAPI document.
 func (e *Endpoint) Also(codes ...int) *Endpoint {
 	e.also = append(e.also, codes...)
 	return e

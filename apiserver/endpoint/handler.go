@@ -44,6 +44,8 @@ type Options struct {
 	ReadTimeout, WriteTimeout time.Duration
 	// BodyWait is how long a body that is longer than usual waits for others of its kind; half a minute when it is not set.
 	BodyWait time.Duration
+	// Busy reports whether an error says that there was no time, and may be some later; nil where none does.
+	Busy func(err error) bool
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -299,7 +301,11 @@ func etag(text []byte) string {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	last(w, r)
 	var e *Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
+	case h.options.Busy != nil && h.options.Busy(err):
+		e = busy(busyRetry)
+	default:
 		if !errors.Is(r.Context().Err(), context.Canceled) {
 			h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 		}

@@ -22,7 +22,7 @@ func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.
 // longer than usual few are served at once; the others wait, and are answered with 503 if that takes long.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	e.maxBody = bytes
-	return e.Also(http.StatusServiceUnavailable)
+	return e
 }
 
 const (
@@ -41,7 +41,7 @@ func (h *Handler) admitBody(w http.ResponseWriter, r *http.Request, e *Endpoint)
 	wait, stop := context.WithTimeout(r.Context(), h.options.BodyWait)
 	defer stop()
 	if err := h.longBodies.Acquire(wait, 1); err != nil {
-		return nil, Busy(bodyRetry)
+		return nil, busy(bodyRetry)
 	}
 	h.awaitBody(w, r)
 	return func() { h.longBodies.Release(1) }, nil
@@ -64,8 +64,11 @@ func Throttled(wait time.Duration) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
 }
 
-// Busy is 503 for what has not had its turn. Whoever comes again after the given time may be luckier.
-func Busy(wait time.Duration) *Error {
+// busyRetry is when to come again where there was no time.
+const busyRetry = 10 * time.Second
+
+// busy is 503 for what has not had its turn. Whoever comes again after the given time may be luckier.
+func busy(wait time.Duration) *Error {
 	busy := Message(http.StatusServiceUnavailable, "The server is busy. Please try again later.")
 	busy.Header = retryAfter(wait)
 	return busy

@@ -2,6 +2,8 @@ package endpoint_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -128,5 +130,21 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	}
 	if code := post("x", long).Code; code != 201 {
 		t.Errorf("one that came later was answered with %d", code)
+	}
+}
+
+func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
+	type request struct{}
+	noTime := errors.New("there was no time")
+	h := endpoint.NewHandler(endpoint.Options{
+		Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"),
+		Busy: func(err error) bool { return errors.Is(err, noTime) },
+	}, endpoint.Table{endpoint.Get("/history", func(context.Context, *request) (endpoint.None, error) {
+		return endpoint.None{}, fmt.Errorf("walking: %w", noTime)
+	})})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/history", http.NoBody))
+	if err := endpointtest.Of(t, h).Check(http.MethodGet, "/history", w.Code, w.Header(), w.Body.Bytes()); err != nil || w.Code != 503 || w.Header().Get("Retry-After") != "10" {
+		t.Errorf("got %d %s, %v (%v)", w.Code, w.Body, w.Header(), err)
 	}
 }

@@ -222,7 +222,7 @@ type failure struct {
 // usual are the failures that every endpoint has, usualOfWrites those of the ones that change something. A failure of the
 // server itself is nothing that an endpoint promises.
 var (
-	usual         = []int{400, 401, 403, 404, 408, 413, 415, 429}
+	usual         = []int{400, 401, 403, 404, 408, 413, 415, 429, 503}
 	usualOfWrites = []int{409, 422}
 
 	failures = map[int]failure{

@@ -42,7 +42,7 @@ const (
 	archiveWait = 30 * time.Second
 )
 
-// ErrBusy is returned for what has not had its turn in time. It may have it later.
+// ErrBusy is returned for what has not had its turn in time, or not enough of it. It may have it later.
 var ErrBusy = errors.New("there is too much to do")
 
 // archives are the slots of those that are written.

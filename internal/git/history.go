@@ -30,7 +30,7 @@ func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error
 
 // walking lets do walk through history, when its turn has come.
 func (e *Engine) walking(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s", walkTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s: %w", walkTimeout, ErrBusy))
 	defer cancel()
 	if err := e.walks.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)

@@ -56,7 +56,7 @@ func newReaders(e *Engine, patience time.Duration) *readers {
 
 // use lets do ask one reader of a repository. A reader that do has failed on, or that was cancelled, is not used again.
 func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("reading objects took longer than %s", readTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("reading objects took longer than %s: %w", readTimeout, ErrBusy))
 	defer cancel()
 	s := p.enter(r.dir)
 	defer p.leave(r.dir, s)

@@ -117,7 +117,7 @@ func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFu
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, e.patience, fmt.Errorf("the command took longer than %s", e.patience))
+	return context.WithTimeoutCause(ctx, e.patience, fmt.Errorf("the command took longer than %s: %w", e.patience, ErrBusy))
 }
 
 // InitOptions say what Init makes.

@@ -43,7 +43,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
 			Public().Doc("Get a commit."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/diff", f.diff).Needs(auth.ReadCode).
-			Public().Also(http.StatusServiceUnavailable).Doc("List what a commit has changed since its first parent."),
+			Public().Doc("List what a commit has changed since its first parent."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/refs", f.refs).Needs(auth.ReadCode).
 			Public().Doc("List the branches and tags that a commit is part of."),
 	}

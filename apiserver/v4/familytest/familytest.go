@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
 )
 
@@ -89,7 +91,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base,
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) },
 	}, tables...)
 	return f
 }

@@ -2,25 +2,19 @@ package repositories
 
 import (
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-const (
-	// archives is how often a minute one is to be had (API behaviour, section 2.1).
-	archives = 5
-	// archiveRetry is when to come again where too many are being written.
-	archiveRetry = 10 * time.Second
-)
+// archives is how often a minute one is to be had (API behaviour, section 2.1).
+const archives = 5
 
 // archiveFormats are the ends of the path, and what is meant.
 var archiveFormats = []struct {
@@ -40,7 +34,7 @@ func (f *Family) archiveTable() (table endpoint.Table) {
 			return f.archive(ctx, r, a.format)
 		}
 		table = append(table, endpoint.Get("/projects/{id}/repository/archive"+a.suffix, archive).
-			Limited(archives, "archive").Download().Also(http.StatusServiceUnavailable).Doc("Get the files of a commit as a "+string(a.format)+" archive."))
+			Limited(archives, "archive").Download().Doc("Get the files of a commit as a "+string(a.format)+" archive."))
 	}
 	return table
 }
@@ -88,9 +82,6 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 		Type: kind, Size: -1, Header: http.Header{"Content-Disposition": {attachment(name + "." + string(format))}},
 		Write: func(w io.Writer) error {
 			err := repo.Archive(ctx, git.Archive{Commit: commit, Path: path, Exclude: r.ExcludePaths, Prefix: name, Format: format}, w)
-			if errors.Is(err, git.ErrBusy) {
-				return endpoint.Busy(archiveRetry)
-			}
 			return orNotFound(err, endpoint.NotFound("File"))
 		},
 	}, nil
