@@ -89,7 +89,12 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Detail, err
 	if err != nil {
 		return none, err
 	}
-	return f.detail(ctx, repo, made, r.Stats)
+	shown, err := f.detail(ctx, repo, made, r.Stats)
+	if err != nil && r.Stats {
+		// It is made: whoever heard of a failure would make it again.
+		return f.detail(ctx, repo, made, false)
+	}
+	return shown, err
 }
 
 // isProject reports whether an id or path, if there is one, is that of the project that the request is about.
