@@ -173,6 +173,8 @@ func TestRefNames(t *testing.T) {
 		"refs/heads/.a":                          `a part of it begins with "."`,
 		"refs/heads/a.lock":                      `a part of it ends with ".lock"`,
 		"HEAD":                                   `it has no "/"`,
+		"refs/heads/" + strings.Repeat("0a", 20): "stands for an object",
+		"refs/heads/" + strings.Repeat("0a", 32): "stands for an object",
 		"../../x":                                `it contains ".."`,
 		"main":                                   `it has no "/"`,
 	} {
@@ -183,7 +185,7 @@ func TestRefNames(t *testing.T) {
 		})
 	}
 	before := refs(t, p)
-	for _, name := range []string{"refs/heads/größe", "refs/heads/a/b", "refs/notes/x"} {
+	for _, name := range []string{"refs/heads/größe", "refs/heads/a/b", "refs/notes/x", "refs/heads/" + strings.Repeat("0a", 19), "refs/tags/" + strings.Repeat("0a", 20)} {
 		if got := f.push(t, p, id, name); !strings.Contains(got, "ok "+name) {
 			t.Errorf("%q: got %q", name, got)
 		}

@@ -114,7 +114,7 @@ func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old str
 	if d.StartCommit == "" && git.CheckRefName(from) != nil {
 		return "", "", invalid("You can only create or edit files when you are on a branch")
 	}
-	if d.Branch == "HEAD" || git.CheckRefName(Branches+d.Branch) != nil {
+	if !IsBranchName(d.Branch) {
 		return "", "", invalid("Branch name is invalid")
 	}
 	found, err := repo.Objects(ctx, from+"^{commit}", Branches+d.Branch)

@@ -25,6 +25,11 @@ func Name(r git.Ref) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
+// IsBranchName reports whether a new branch may have a name: one of the form of an object id would hide the object, or be hidden.
+func IsBranchName(name string) bool {
+	return name != "HEAD" && !git.IsObjectID(name) && git.CheckRefName(Branches+name) == nil
+}
+
 // Missing reports whether an error says that something is not there: a ref, an object, or all of the repository.
 func Missing(err error) bool {
 	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {

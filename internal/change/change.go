@@ -4,7 +4,11 @@ package change
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
+	"github.com/forgeplane/forgeplane/internal/codeowners"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
@@ -34,11 +38,17 @@ func (u Update) Refused(ctx context.Context, rules []protection.Rule, actor prot
 	default:
 		c.Kind = protection.Update
 	}
-	verdict, err := protection.Decide(ctx, rules, actor, c)
-	if err != nil || verdict.Allowed {
+	switch verdict, err := protection.Decide(ctx, rules, actor, c); {
+	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, codeowners.ErrTooLarge):
+		return "The CODEOWNERS file of the branch is too large to tell who must approve. It can be made smaller " +
+			"when the protection does not ask for the approval of code owners.", nil
+	case errors.Is(err, git.ErrOutputTooLarge):
+		return "Too many files change at once to tell whether their code owners must approve.", nil
+	case err != nil || verdict.Allowed:
 		return "", err
+	default:
+		return verdict.Reason, nil
 	}
-	return verdict.Reason, nil
 }
 
 // absent reports whether an id stands for a ref that does not exist.
@@ -48,6 +58,9 @@ func absent(id string) bool { return id == "" || git.IsZeroID(id) }
 func (u Update) malformed() string {
 	if err := git.CheckRefName(u.Ref); err != nil {
 		return err.Error() + "."
+	}
+	if branch, ok := strings.CutPrefix(u.Ref, "refs/heads/"); ok && git.IsObjectID(branch) {
+		return fmt.Sprintf("A branch cannot be called %s: that stands for an object.", branch)
 	}
 	return ""
 }

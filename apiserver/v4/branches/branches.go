@@ -141,7 +141,7 @@ type createRequest struct {
 
 func (f *Family) create(ctx context.Context, r *createRequest) (none Branch, err error) {
 	made := git.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
-	if git.CheckRefName(made.Name) != nil || r.Branch == "HEAD" {
+	if !ref.IsBranchName(r.Branch) {
 		return none, endpoint.Message(http.StatusBadRequest, "Branch name is invalid")
 	}
 	repo, err := f.repository(ctx)

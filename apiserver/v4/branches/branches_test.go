@@ -254,6 +254,7 @@ func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
 		post("dora", "20", `{"branch":"a..b","ref":"main"}`, invalidName),
 		post("dora", "20", `{"branch":"a\nb","ref":"main"}`, invalidName),
 		post("dora", "20", `{"branch":"HEAD","ref":"main"}`, invalidName),
+		post("dora", "20", `{"branch":"`+strings.Repeat("0a", 20)+`","ref":"main"}`, invalidName),
 		post("dora", "20", `{"branch":"main/x","ref":"main"}`, `400 {"message":"Failed to create branch 'main/x': another branch is in the way"}`),
 		post("dora", "20", `{"branch":"release","ref":"main"}`, `400 {"message":"Failed to create branch 'release': another branch is in the way"}`),
 		post("dora", "20", `{"branch":"release/3","ref":"main"}`,
