@@ -107,9 +107,12 @@ func (f *Family) commit(ctx context.Context, r change, does git.Action) (none Wr
 			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
 		})
 	}
+	var refused *ref.Refused
 	switch {
 	case errors.Is(err, git.ErrFileChanged):
 		return none, err
+	case errors.As(err, &refused):
+		return none, endpoint.Message(http.StatusBadRequest, "%s", refused.Reason)
 	case err != nil:
 		return none, ref.Uncommitted(err)
 	}

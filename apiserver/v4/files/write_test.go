@@ -132,9 +132,9 @@ func TestChangesOfFilesThatAreRefused(t *testing.T) {
 		{"dora", "POST " + at + ".git%2Fhooks%2Fx", free, `400 {"message":"invalid path: '.git/hooks/x'"}`},
 		{"dora", "POST " + at + "new", strings.Replace(free, "{", `{"encoding":"base64",`, 1), `400 {"error":"content is invalid"}`},
 		{"dora", "POST " + at + "new", strings.Replace(free, "free", "gone", 1), `400 {"message":"You can only create or edit files when you are on a branch"}`},
-		{"dora", "POST " + at + "new", strings.Replace(free, "free", "main", 1), `403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`},
-		{"dora", "PUT " + at + "b", strings.Replace(free, "free", "main", 1), `403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`},
-		{"dora", "DELETE " + at + "b", strings.Replace(free, "free", "main", 1), `403 {"message":"403 Forbidden - You are not allowed to push into this branch"}`},
+		{"dora", "POST " + at + "new", strings.Replace(free, "free", "main", 1), `400 {"message":"You are not allowed to push into this branch"}`},
+		{"dora", "PUT " + at + "b", strings.Replace(free, "free", "main", 1), `400 {"message":"You are not allowed to push into this branch"}`},
+		{"dora", "DELETE " + at + "b", strings.Replace(free, "free", "main", 1), `400 {"message":"You are not allowed to push into this branch"}`},
 		{"dora", "POST /projects/22/repository/files/b", free, `404 {"message":"404 Repository Not Found"}`},
 	} {
 		if got := d.As(is.who, is.request, is.body).String(); got != is.want {
