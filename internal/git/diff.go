@@ -11,8 +11,9 @@ import (
 
 // Diff is what differs between two commits.
 type Diff struct {
-	// Changes are in the order of Git. Past 10,000, or 4 MiB of paths, they are not listed.
-	Changes []Change
+	// Changes are in the order of Git. Past 10,000, or 4 MiB of paths, they are not listed, and Truncated is true.
+	Changes   []Change
+	Truncated bool
 	// TimedOut says that the time was up before all was read: what is missing is not known.
 	TimedOut bool
 }
@@ -80,7 +81,7 @@ func (r *Repository) diff(ctx context.Context, from, to string, patience time.Du
 	}
 	switch {
 	case errors.Is(err, errOverflow), err == nil:
-		return Diff{Changes: p.changes}, nil
+		return Diff{Changes: p.changes, Truncated: p.more > 0}, nil
 	case ctx.Err() == nil && errors.Is(context.Cause(limited), errPatience):
 		return Diff{}, timedOut{Diff{Changes: p.changes, TimedOut: true}}
 	default:

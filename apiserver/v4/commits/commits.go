@@ -166,7 +166,11 @@ func (f *Family) diff(ctx context.Context, r *diffRequest) (none endpoint.List[d
 	if changes.TimedOut {
 		return none, endpoint.Message(http.StatusServiceUnavailable, "The diff takes too long")
 	}
-	return endpoint.Page(r.Paging, changes.Changes, func(c git.Change) diff.Diff { return diff.Show(c, r.Unidiff) }), nil
+	show := func(c git.Change) diff.Diff { return diff.Show(c, r.Unidiff) }
+	if skip, size := r.Paging.Window(); changes.Truncated {
+		return endpoint.Part(endpoint.Rows(r.Paging, changes.Changes), skip+size < len(changes.Changes), show), nil
+	}
+	return endpoint.Page(r.Paging, changes.Changes, show), nil
 }
 
 type refsRequest struct {

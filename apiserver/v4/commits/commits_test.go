@@ -224,6 +224,19 @@ func TestTheDiffOfACommit(t *testing.T) {
 	}
 }
 
+func TestOfAVeryLongDiffNobodySaysHowLongItIs(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Nest(t, 101, 2) // 10,201 files
+	s := newShop(t, c)
+	for page, next := range map[string]bool{"1": true, "500": false} {
+		got := s.As("", "GET "+at+"/main/diff?page="+page, "")
+		rows := familytest.Decode[[]map[string]any](t, got)
+		if link := got.Header.Get("Link"); len(rows) != 20 || got.Header.Get("X-Total") != "" || strings.Contains(link, `rel="next"`) != next || strings.Contains(link, "last") {
+			t.Errorf("page %s has %d rows and the headers %v", page, len(rows), got.Header)
+		}
+	}
+}
+
 func TestTheRefsOfACommit(t *testing.T) {
 	s := newShop(t, history(t, "sha1"))
 	const main, topic, v1 = `{"type":"branch","name":"main"}`, `{"type":"branch","name":"topic/one"}`, `{"type":"tag","name":"v1"}`

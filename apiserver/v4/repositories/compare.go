@@ -22,7 +22,7 @@ type Compare struct {
 	Commit         *commit.Commit  `json:"commit" doc:"The last of the commits."`
 	Commits        []commit.Commit `json:"commits" doc:"The oldest first."`
 	Diffs          []diff.Diff     `json:"diffs"`
-	CompareTimeout bool            `json:"compare_timeout" doc:"Whether the time was up before everything was compared."`
+	CompareTimeout bool            `json:"compare_timeout" doc:"Whether the time was up, or the list full, before everything was compared."`
 	CompareSameRef bool            `json:"compare_same_ref" doc:"Whether both are the same commit."`
 	WebURL         string          `json:"web_url"`
 }
@@ -59,7 +59,7 @@ func (f *Family) compare(ctx context.Context, r *compareRequest) (none Compare, 
 	}
 	shown := Compare{
 		Commits: make([]commit.Commit, len(commits)), Diffs: make([]diff.Diff, len(changes.Changes)),
-		CompareTimeout: changes.TimedOut, CompareSameRef: from == to, WebURL: url + "/-/compare/" + from + dots + to,
+		CompareTimeout: changes.TimedOut || changes.Truncated, CompareSameRef: from == to, WebURL: url + "/-/compare/" + from + dots + to,
 	}
 	for i, c := range commits {
 		shown.Commits[i] = commit.Show(c, url)

@@ -72,6 +72,16 @@ func TestComparing(t *testing.T) {
 		`"compare_same_ref":true,"web_url":"https://forge.example/acme/web/-/compare/` + id("main") + "..." + id("main") + `"}`})
 }
 
+func TestAComparisonOfTooMuchSaysSo(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Nest(t, 101, 2) // 10,201 files
+	c.Git(t, "update-ref", "refs/heads/empty", c.Git(t, "commit-tree", "-m", "Nothing", c.Git(t, "hash-object", "-w", "-t", "tree", "/dev/null")))
+	got := familytest.Decode[Compare](t, newShop(t, c).As("", "GET /projects/20/repository/compare?from=empty&to=main&straight=true", ""))
+	if len(got.Diffs) != 10_000 || !got.CompareTimeout {
+		t.Errorf("there are %d diffs, and compare_timeout is %t", len(got.Diffs), got.CompareTimeout)
+	}
+}
+
 func TestWhatCannotBeCompared(t *testing.T) {
 	s := newShop(t, forked(t))
 	const noRef = `404 {"message":"404 Ref Not Found"}`
