@@ -16,8 +16,9 @@ type Content struct {
 	Header http.Header
 	// Size is in bytes; negative when it is not known before.
 	Size int64
-	// Write writes it. It may take its time, as long as the client takes what it gets. An error before the first byte is the
-	// answer; after that the connection breaks off, so that nobody takes a part for the whole. For HEAD it is not called.
+	// Write writes it. It may take its time, as long as the client takes what it gets, and not too slowly. An error before the
+	// first byte is the answer; after that the connection breaks off, so that nobody takes a part for the whole. For HEAD it is
+	// not called.
 	Write func(io.Writer) error
 }
 
@@ -59,7 +60,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c C
 	panic(http.ErrAbortHandler)
 }
 
-// paced is a writer that gives the client some time for each piece.
+// leastThroughput is how many bytes a second a client takes in, once its patience is used up, over the whole of an answer that is
+// streamed. What the server itself takes to come up with the next piece does not count.
+const leastThroughput = 64 << 10
+
+// paced is a writer that gives the client some time for each piece, and for all that it has got.
 type paced struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -67,6 +72,9 @@ type paced struct {
 	content  Content
 	patience time.Duration
 	begun    bool
+	// written is how many bytes the client has taken, and waited how long it took to do so.
+	written int64
+	waited  time.Duration
 	// failed is why the client gets no more.
 	failed error
 }
@@ -92,8 +100,17 @@ func (p *paced) begin() {
 // Write implements io.Writer.
 func (p *paced) Write(b []byte) (int, error) {
 	p.begin()
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.patience))
+	begun := time.Now()
+	_ = p.control.SetWriteDeadline(begun.Add(min(p.patience, p.left())))
 	n, err := p.ResponseWriter.Write(b)
+	p.waited += time.Since(begun)
+	p.written += int64(n)
 	p.failed = err
 	return n, err
+}
+
+// left is how long the client may still keep the server waiting.
+func (p *paced) left() time.Duration {
+	earned := time.Duration(float64(p.written) / leastThroughput * float64(time.Second))
+	return p.patience + earned - p.waited
 }

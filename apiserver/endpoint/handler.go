@@ -39,8 +39,8 @@ type Options struct {
 	BaseURL *url.URL
 	// Info is for the OpenAPI document.
 	Info Info
-	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer. Both are a minute when
-	// they are not set.
+	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer; one that is
+	// streamed has it for each piece, and more time for all of them the longer it is. Both are a minute when they are not set.
 	ReadTimeout, WriteTimeout time.Duration
 	// BodyWait is how long a body that is longer than usual waits for others of its kind; half a minute when it is not set.
 	BodyWait time.Duration

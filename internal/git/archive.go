@@ -38,7 +38,7 @@ type Archive struct {
 
 const (
 	// maxArchives are written at once: each takes a processor for itself, as fast as somebody receives it.
-	maxArchives = 8
+	maxArchives = 16
 	archiveWait = 30 * time.Second
 )
 

@@ -31,7 +31,7 @@ type Options struct {
 	ReaderIdle time.Duration
 	// CommandTimeout is how long a command on a repository takes whose context has no deadline. A minute if 0.
 	CommandTimeout time.Duration
-	// MaxArchives is how many archives are written at once, and ArchiveWait how long one waits for its turn. 8 and 30 seconds if 0.
+	// MaxArchives is how many archives are written at once, and ArchiveWait how long one waits for its turn. 16 and 30 seconds if 0.
 	MaxArchives int64
 	ArchiveWait time.Duration
 }
