@@ -11,7 +11,6 @@ import (
 
 	"github.com/dsnet/compress/bzip2"    // the standard library reads bzip2 and does not write it
 	"github.com/klauspost/compress/gzip" // three times as fast as the one of the standard library
-	"golang.org/x/sync/semaphore"
 )
 
 // ArchiveFormat is the form of an archive.
@@ -36,30 +35,8 @@ type Archive struct {
 	Format ArchiveFormat
 }
 
-const (
-	// maxArchives are written at once: each takes a processor for itself, as fast as somebody receives it.
-	maxArchives = 16
-	archiveWait = 30 * time.Second
-)
-
-// ErrBusy is returned for what has not had its turn in time, or not enough of it. It may have it later.
-var ErrBusy = errors.New("there is too much to do")
-
-// archives are the slots of those that are written.
-type archives struct {
-	slots    *semaphore.Weighted
-	patience time.Duration
-}
-
-// enter waits for a slot.
-func (a archives) enter(ctx context.Context) error {
-	queue, stop := context.WithTimeoutCause(ctx, a.patience, ErrBusy)
-	defer stop()
-	if err := a.slots.Acquire(queue, 1); err != nil {
-		return fmt.Errorf("writing an archive: %w", context.Cause(queue))
-	}
-	return nil
-}
+// maxArchives are written at once: each takes a processor for itself, as fast as somebody receives it.
+const maxArchives = 16
 
 // archiveTimeout is how long it may take to write an archive, which takes as long as somebody takes to receive it.
 const archiveTimeout = time.Hour
@@ -134,9 +111,9 @@ func (a Archive) pathspecs(path string) (all []string, err error) {
 // archive writes an archive of what is at the paths.
 func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w io.Writer) error {
 	if err := r.engine.archives.enter(ctx); err != nil {
-		return err
+		return fmt.Errorf("writing an archive: %w", err)
 	}
-	defer r.engine.archives.slots.Release(1)
+	defer r.engine.archives.leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveTimeout, fmt.Errorf("writing an archive took longer than %s", archiveTimeout))
 	defer cancel()
 	out := bufio.NewWriterSize(w, 64<<10)

@@ -22,6 +22,8 @@ type Blob struct {
 }
 
 const (
+	// maxBlobs of those that are not in memory are written at once: each takes a process.
+	maxBlobs = 64
 	// blobTimeout is how long it may take to read a blob, which takes as long as somebody takes to receive it.
 	blobTimeout = time.Hour
 	// piece is how much of what is in memory is written in one go.
@@ -46,9 +48,15 @@ func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 	})
 }
 
-// Write writes the content. A large one is never in memory as a whole.
+// Write writes the content. A large one, of more than 16 MiB, is never in memory as a whole. The error is ErrBusy, before anything is
+// written, where too many of those are written already.
 func (b Blob) Write(ctx context.Context, w io.Writer) error {
 	if b.content == nil {
+		blobs := b.repository.engine.blobs
+		if err := blobs.enter(ctx); err != nil {
+			return fmt.Errorf("writing a blob: %w", err)
+		}
+		defer blobs.leave()
 		ctx, cancel := context.WithTimeoutCause(ctx, blobTimeout, fmt.Errorf("reading a blob took longer than %s", blobTimeout))
 		defer cancel()
 		c := b.repository.command("cat-file", "blob", b.ID)
@@ -70,7 +78,7 @@ func writePieces(w io.Writer, content []byte) error {
 	return nil
 }
 
-// SHA256 returns the digest of the content alone, in hexadecimal digits, as sha256sum does.
+// SHA256 returns the digest of the content alone, in hexadecimal digits, as sha256sum does. The error is that of Write.
 func (b Blob) SHA256(ctx context.Context) (string, error) {
 	size := func(sum string) int { return len(sum) }
 	return recall(ctx, b.repository, "hashing a blob", b.ID, size, func(ctx context.Context) (string, error) {

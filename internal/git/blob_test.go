@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -63,6 +65,36 @@ func TestALargeBlobEndsWithWhoeverTakesIt(t *testing.T) {
 	gone := errors.New("the client has gone away")
 	cancel(gone)
 	g.Expect(b.Write(ctx, &bytes.Buffer{})).To(MatchError(gone))
+}
+
+func TestFewLargeBlobsAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "small", "x")
+	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 17<<16))
+	e, err := git.NewEngine(t.Context(), git.Options{MaxBlobs: 1, StreamWait: 50 * time.Millisecond})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Close)
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	small, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:small"))
+	g.Expect(err).NotTo(HaveOccurred())
+	large, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:large"))
+	g.Expect(err).NotTo(HaveOccurred())
+	first := turnstile{make(chan struct{}, 17<<20), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- large.Write(t.Context(), first) }()
+	<-first.seen
+	var out bytes.Buffer
+	g.Expect(large.Write(t.Context(), &out)).To(MatchError(git.ErrBusy))
+	_, err = large.SHA256(t.Context())
+	g.Expect(err).To(MatchError(git.ErrBusy))
+	g.Expect(out.Len()).To(BeZero())
+	g.Expect(small.Write(t.Context(), &out)).To(Succeed())
+	close(first.pass)
+	g.Expect(<-ended).To(Succeed())
+	out.Reset()
+	g.Expect(large.Write(t.Context(), &out)).To(Succeed())
+	g.Expect(out.Len()).To(Equal(17 << 20))
 }
 
 func TestNothingIsRememberedOfARepositoryThatWasRemoved(t *testing.T) {

@@ -31,9 +31,10 @@ type Options struct {
 	ReaderIdle time.Duration
 	// CommandTimeout is how long a command on a repository takes whose context has no deadline. A minute if 0.
 	CommandTimeout time.Duration
-	// MaxArchives is how many archives are written at once, and ArchiveWait how long one waits for its turn. 16 and 30 seconds if 0.
-	MaxArchives int64
-	ArchiveWait time.Duration
+	// MaxArchives is how many archives are written at once, and MaxBlobs how many blobs that are too large to be in memory; 16 and
+	// 64 if 0. StreamWait is how long one of either waits for its turn. 30 seconds if 0.
+	MaxArchives, MaxBlobs int64
+	StreamWait            time.Duration
 }
 
 // commandTimeout is what CommandTimeout is if nobody says it.
@@ -49,8 +50,8 @@ type Engine struct {
 	// patience is for a command of which nobody has said how long it may take.
 	patience time.Duration
 	// walks are the slots of commands that walk through history.
-	walks    *semaphore.Weighted
-	archives archives
+	walks           *semaphore.Weighted
+	archives, blobs streams
 }
 
 // Version is that of the git binary.
@@ -77,7 +78,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
-	e.archives = archives{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), cmp.Or(o.ArchiveWait, archiveWait)}
+	wait := cmp.Or(o.StreamWait, streamWait)
+	e.archives = streams{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), wait}
+	e.blobs = streams{semaphore.NewWeighted(cmp.Or(o.MaxBlobs, maxBlobs)), wait}
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

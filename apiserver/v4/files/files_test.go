@@ -2,10 +2,12 @@ package files_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/files"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -199,5 +202,30 @@ func TestLargeFilesTakeLittleMemory(t *testing.T) {
 		if memory > 4<<20 {
 			t.Errorf("%s has taken %d bytes of memory", request, memory)
 		}
+	}
+}
+
+func TestWhoWaitsTooLongForALargeFileMayComeAgain(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "largest", strings.Repeat("0123456789abcde\n", 17<<16))
+	s := newShop(t, c)
+	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
+		b, err := r.Blob(ctx, c.Git(t, "rev-parse", "HEAD:largest"))
+		if err == nil {
+			_, err = b.SHA256(ctx) // so that what is asked for fails by its content alone
+		}
+		if err != nil {
+			return err
+		}
+		return b.Write(ctx, w)
+	})
+	s.Serve(New(repos, s.Refs(), s.Clock).Table())
+	s.ExpectBusy(t, "GET "+at+"largest?ref=main", "GET "+at+"largest/raw")
+	if head := s.As("", "HEAD "+at+"largest?ref=main", ""); head.Code != 200 {
+		t.Errorf("HEAD is answered %s", head)
+	}
+	release()
+	if answer := s.As("", "GET "+at+"largest/raw", ""); answer.Code != 200 || len(answer.Body) != 17<<20 {
+		t.Errorf("got %d with %d bytes", answer.Code, len(answer.Body))
 	}
 }

@@ -10,17 +10,14 @@ import (
 	"io"
 	"mime"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
-	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // packed are the names of the files in an archive, by the end of its own name.
@@ -173,46 +170,16 @@ func TestAnArchiveTakesNoOptionFromAClient(t *testing.T) {
 	}
 }
 
-// held is a writer that somebody has seen and that takes nothing until the test ends.
-type held struct {
-	seen chan<- struct{}
-	test context.Context //nolint:containedctx // a writer is not given one
-}
-
-func (h held) Write([]byte) (int, error) {
-	h.seen <- struct{}{}
-	<-h.test.Done()
-	return 0, h.test.Err()
-}
-
 func TestWhoWaitsTooLongForAnArchiveMayComeAgain(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	commit := c.Commit(t, "README", "hello")
 	s := newShop(t, c)
-	engine, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, ArchiveWait: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(engine.Close)
-	s.Serve(New(repository.New(engine, s.Catalog), s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
-	same, err := engine.Repository(filepath.Dir(s.Git.Dir()), filepath.Base(s.Git.Dir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	seen, ended := make(chan struct{}), make(chan error)
-	go func() {
-		ended <- same.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, held{seen, ctx})
-	}()
-	<-seen
-	answer := s.As("", "GET /projects/20/repository/archive.zip", "")
-	if want := `503 {"message":"The server is busy. Please try again later."}`; answer.String() != want || answer.Header.Get("Retry-After") != "10" {
-		t.Errorf("got %s, %v", answer, answer.Header)
-	}
-	stop()
-	if err := <-ended; err == nil {
-		t.Error("an archive that nobody takes was written")
-	}
+	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
+		return r.Archive(ctx, git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, w)
+	})
+	s.serve(repos)
+	s.ExpectBusy(t, "GET /projects/20/repository/archive.zip")
+	release()
 	if answer := s.As("", "GET /projects/20/repository/archive.zip", ""); answer.Code != 200 {
 		t.Errorf("got %s", answer)
 	}

@@ -2,15 +2,19 @@ package repositories_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -98,5 +102,28 @@ func TestABlobOfAHundredMegabytesTakesLittleMemory(t *testing.T) {
 		if memory > 4<<20 {
 			t.Errorf("%s has taken %d bytes of memory", target, memory)
 		}
+	}
+}
+
+func TestWhoWaitsTooLongForALargeBlobMayComeAgain(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "small", "x")
+	c.Commit(t, "largest", strings.Repeat("0123456789abcde\n", 17<<16))
+	id := c.Git(t, "rev-parse", "HEAD:largest")
+	s := newShop(t, c)
+	repos, release := s.Hold(t, func(ctx context.Context, r *git.Repository, w io.Writer) error {
+		b, err := r.Blob(ctx, id)
+		if err != nil {
+			return err
+		}
+		return b.Write(ctx, w)
+	})
+	s.serve(repos)
+	path := "GET /projects/20/repository/blobs/"
+	s.ExpectBusy(t, path+id, path+id+"/raw")
+	s.Expect(t, asks{path + c.Git(t, "rev-parse", "HEAD:small") + "/raw", "200 x"})
+	release()
+	if answer := s.As("", path+id+"/raw", ""); answer.Code != 200 || len(answer.Body) != 17<<20 {
+		t.Errorf("got %d with %d bytes", answer.Code, len(answer.Body))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // shop is one whose project web has what a client has.
@@ -18,8 +19,12 @@ type shop struct {
 func newShop(t *testing.T, c *gittest.Client) *shop {
 	t.Helper()
 	s := &shop{Shop: familytest.NewShop(t, c, familytest.User("dora", 3)), client: c}
-	s.Serve(New(s.Repositories, s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
+	s.serve(s.Repositories)
 	return s
+}
+
+func (s *shop) serve(r *repository.Repositories) {
+	s.Serve(New(r, s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
 }
 
 type asks = familytest.Asks

@@ -1,0 +1,65 @@
+package familytest
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// held is a writer that somebody has seen and that takes nothing until its time is over.
+type held struct {
+	seen chan<- struct{}
+	over <-chan struct{}
+}
+
+func (h held) Write([]byte) (int, error) {
+	h.seen <- struct{}{}
+	<-h.over
+	return 0, io.ErrClosedPipe
+}
+
+// Hold begins to write something of the repository of web, of which one is written at once, to a client that takes nothing until
+// release. It returns repositories in which nobody waits long for his turn.
+func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, io.Writer) error) (repos *repository.Repositories, release func()) {
+	t.Helper()
+	engine, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, MaxBlobs: 1, StreamWait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	repo, err := engine.Repository(filepath.Dir(s.Git.Dir()), filepath.Base(s.Git.Dir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	seen, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- write(ctx, repo, held{seen, ctx.Done()}) }()
+	select {
+	case <-seen:
+	case err := <-ended:
+		t.Fatalf("nothing was written: %v", err)
+	}
+	return repository.New(engine, s.Catalog), func() {
+		stop()
+		if err := <-ended; err == nil {
+			t.Error("what nobody takes was written")
+		}
+	}
+}
+
+// ExpectBusy expects that nobody gets what he asks for before he comes again.
+func (f *Forge) ExpectBusy(t *testing.T, requests ...string) {
+	t.Helper()
+	for _, r := range requests {
+		answer := f.As("", r, "")
+		want := `503 {"message":"The server is busy. Please try again later."}`
+		if answer.String() != want || answer.Header.Get("Retry-After") != "10" {
+			t.Errorf("%s: got %.900s, %v", r, answer, answer.Header)
+		}
+	}
+}
