@@ -269,9 +269,16 @@ func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
 	return context.WithValue(ctx, baseURLKey{}, base)
 }
 
+// maxBuffer is how many bytes a buffer may have that is kept for the next answer; few need more.
+const maxBuffer = 1 << 20
+
 func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any) error {
 	buffer := h.buffers.Get().(*bytes.Buffer)
-	defer h.buffers.Put(buffer)
+	defer func() {
+		if buffer.Cap() <= maxBuffer {
+			h.buffers.Put(buffer)
+		}
+	}()
 	buffer.Reset()
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
