@@ -117,7 +117,6 @@ func TestACommandEndsThoughNobodyHasSetATime(t *testing.T) {
 			}
 			return nil
 		},
-		"a file":        func() error { _, err := r.ReadFile(t.Context(), id, "a", 100); return err },
 		"changed paths": func() error { _, err := r.ChangedPaths(t.Context(), id, id, 100, nil); return err },
 		"an ancestor":   func() error { _, err := r.IsAncestor(t.Context(), id, id, nil); return err },
 		"a merge base":  func() error { _, err := r.MergeBase(t.Context(), id, id, nil); return err },

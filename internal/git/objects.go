@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -124,25 +123,9 @@ func (r *Repository) ReadFile(ctx context.Context, id, path string, limit int) (
 	if !filepath.IsLocal(path) || filepath.Clean(path) != path || path == "." || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("path %q: %w", path, fs.ErrInvalid)
 	}
-	c := r.command("cat-file", "--batch", "-z", "--buffer")
-	c.stdin = strings.NewReader(id + ":" + path + "\x00")
-	const header = 256 // the id, type and size
-	out, err := r.output(ctx, limit+header, c)
-	if errors.Is(err, ErrOutputTooLarge) {
-		return nil, fmt.Errorf("%s: %w", path, ErrFileTooLarge)
-	} else if err != nil {
-		return nil, err
-	}
-	first, content, _ := bytes.Cut(out, []byte("\n"))
-	var object, kind string
-	var size int
-	switch n, _ := fmt.Sscanf(string(first), "%s %s %d", &object, &kind, &size); {
-	case string(out) == id+":"+path+" missing\n", absentSubmodule.Match(out), n == 3 && kind != "blob":
+	o, content, err := r.Read(ctx, id+":"+path, int64(limit))
+	if errors.Is(err, ErrObjectNotFound) || o.ID != "" && o.Type != "blob" {
 		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
-	case n != 3 || size < 0 || size > len(content):
-		return nil, fmt.Errorf("git cat-file: unexpected answer %.100q", first)
-	case size > limit:
-		return nil, fmt.Errorf("%s: %w", path, ErrFileTooLarge)
 	}
-	return content[:size], nil
+	return content, err
 }

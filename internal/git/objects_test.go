@@ -76,6 +76,9 @@ func TestReadFile(t *testing.T) {
 	}
 	c.Commit(t, "ten", "0123456789")
 	c.Git(t, "add", "link")
+	for path, id := range map[string]string{"module": c.Git(t, "rev-parse", "HEAD"), "module-elsewhere": strings.Repeat("1", 40)} {
+		c.Git(t, "update-index", "--add", "--cacheinfo", "160000,"+id+","+path)
+	}
 	c.Git(t, "commit", "--quiet", "-m", "Link")
 	id := c.Git(t, "rev-parse", "HEAD")
 	r := bare(t, c)
@@ -90,6 +93,10 @@ func TestReadFile(t *testing.T) {
 		{"ten", 9, "", git.ErrFileTooLarge},
 		{"link", 100, "dir/file", nil},
 		{"dir", 100, "", fs.ErrNotExist},
+		{"dir", 1, "", fs.ErrNotExist},
+		{"module", 100, "", fs.ErrNotExist},
+		{"module-elsewhere", 100, "", fs.ErrNotExist},
+		{strings.Repeat("dir/", 5000) + "file", 100, "", fs.ErrNotExist},
 		{"dir/file/x", 100, "", fs.ErrNotExist},
 		{"absent", 100, "", fs.ErrNotExist},
 		{"", 100, "", fs.ErrInvalid},
@@ -99,7 +106,7 @@ func TestReadFile(t *testing.T) {
 		{"ten\x00", 100, "", fs.ErrInvalid},
 	} {
 		if text, err := r.ReadFile(t.Context(), id, x.path, x.limit); string(text) != x.text || !errors.Is(err, x.err) {
-			t.Errorf("%q up to %d: got %q, %v", x.path, x.limit, text, err)
+			t.Errorf("%.99q up to %d: got %q, %.99v", x.path, x.limit, text, err)
 		}
 	}
 	for _, id := range []string{"HEAD", "", "--help", strings.Repeat("g", 40), "main:ten"} {
