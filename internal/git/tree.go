@@ -77,8 +77,7 @@ func (r *Repository) Tree(ctx context.Context, commit, directory string, recursi
 	if !ok {
 		return nil, fmt.Errorf("directory %.100q: %w", directory, ErrObjectNotFound)
 	}
-	what := "listing a directory"
-	list := r.tree
+	what, list := "listing a directory", r.tree
 	if recursive {
 		what, list = "listing a directory with all below", r.recursiveTree
 	}
@@ -86,6 +85,30 @@ func (r *Repository) Tree(ctx context.Context, commit, directory string, recursi
 		entries, err := list(ctx, commit, clean)
 		return byKind(entries), err
 	})
+}
+
+// FirstBelow is a recursive Tree for a caller who needs only the first count entries that match, all of them if match is nil. Where
+// there is too much to be remembered, it returns no others; it is Tree otherwise.
+func (r *Repository) FirstBelow(ctx context.Context, commit, directory string, match func(TreeEntry) bool, count int) ([]TreeEntry, error) {
+	const what = "knowing that a directory has much below"
+	ids := commit + ":" + directory
+	if _, much := recalled[struct{}](r, what, ids); !much {
+		entries, err := r.Tree(ctx, commit, directory, true)
+		if err == nil && sizeOfEntries(entries) > maxResult {
+			remember(r, what, ids, struct{}{}, 0)
+		}
+		return entries, err
+	}
+	clean, _ := CleanPath(directory) // Tree has listed it
+	var trees, blobs, submodules []TreeEntry
+	first := map[string]*[]TreeEntry{"tree": &trees, "blob": &blobs, "commit": &submodules}
+	err := r.below(ctx, commit, clean, func(e TreeEntry) {
+		if of := first[e.Type]; len(*of) < count && (match == nil || match(e)) {
+			*of = append(*of, e)
+		}
+	})
+	entries := slices.Concat(trees, blobs, submodules)
+	return entries[:min(count, len(entries))], err
 }
 
 // Entry returns what is at a path of a commit. It is ErrObjectNotFound where there is nothing, and for the root.
@@ -124,7 +147,7 @@ func byKind(entries []TreeEntry) []TreeEntry {
 
 func sizeOfEntries(entries []TreeEntry) (size int) {
 	for _, e := range entries {
-		size += len(e.Path) + len(e.ID) + 72 // its four strings, the mode and type of which are shared
+		size += len(e.Path) + len(e.ID) + 80 // its four strings, the mode and type of which are shared, and what a line has besides
 	}
 	return size
 }
@@ -182,50 +205,58 @@ func modeOf(mode string) (six, kind string, ok bool) {
 	}
 }
 
-// recursiveTree has git walk. A few small trees may have much below them, where one is in the others many times.
 func (r *Repository) recursiveTree(ctx context.Context, commit, directory string) (entries []TreeEntry, err error) {
-	found, err := r.Objects(ctx, commit+":"+directory)
-	if err != nil {
-		return nil, err
-	}
-	if found[0].Type != "tree" {
-		return nil, fmt.Errorf("%.100q: %w", directory, ErrObjectNotFound)
-	}
-	c := r.command("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", found[0].ID)
-	err = r.engine.walking(ctx, func(ctx context.Context) error {
-		return r.pipe(ctx, c, func(out io.Reader) error {
-			entries, err = readEntries(out, directory)
-			return err
-		})
-	})
+	err = r.below(ctx, commit, directory, func(e TreeEntry) { entries = append(entries, e) })
 	return entries, err
 }
 
+// below has git walk, and calls each in the order of Git. A few small trees may have much below them, where one is in the others
+// many times.
+func (r *Repository) below(ctx context.Context, commit, directory string, each func(TreeEntry)) error {
+	found, err := r.Objects(ctx, commit+":"+directory)
+	if err != nil {
+		return err
+	}
+	if found[0].Type != "tree" {
+		return fmt.Errorf("%.100q: %w", directory, ErrObjectNotFound)
+	}
+	c := r.command("ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", found[0].ID)
+	return r.engine.walking(ctx, func(ctx context.Context) error {
+		return r.pipe(ctx, c, func(out io.Reader) error { return readEntries(out, directory, each) })
+	})
+}
+
 // readEntries reads "<mode> <type> <id>\t<path>\0" without anything in between.
-func readEntries(from io.Reader, directory string) (entries []TreeEntry, err error) {
-	paths := 0
+func readEntries(from io.Reader, directory string, each func(TreeEntry)) error {
+	prefix := ""
+	if directory != "" {
+		prefix = directory + "/"
+	}
+	count, paths := 0, 0
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	lines.Split(records)
 	for lines.Scan() {
-		meta, name, ok := bytes.Cut(lines.Bytes(), []byte("\t"))
-		fields := bytes.Fields(meta)
-		if !ok || len(fields) != 3 {
-			return nil, fmt.Errorf("git ls-tree: unexpected line %.100q", lines.Bytes())
+		meta, name, ok := strings.Cut(lines.Text(), "\t")
+		mode, rest, ok2 := strings.Cut(meta, " ")
+		_, id, ok3 := strings.Cut(rest, " ")
+		if !ok || !ok2 || !ok3 {
+			return fmt.Errorf("git ls-tree: unexpected line %.100q", lines.Bytes())
 		}
-		e := TreeEntry{ID: string(fields[2]), Path: path.Join(directory, string(name))}
-		if e.Mode, e.Type, ok = modeOf(string(fields[0])); !ok {
-			return nil, fmt.Errorf("%w: it has mode %.10q", errTree, fields[0])
+		e := TreeEntry{ID: id, Path: prefix + name}
+		if e.Mode, e.Type, ok = modeOf(mode); !ok {
+			return fmt.Errorf("%w: it has mode %.10q", errTree, mode)
 		}
-		if paths += len(e.Path); paths > maxPaths || len(entries) == maxEntries {
-			return nil, fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
+		count++
+		if paths += len(e.Path); paths > maxPaths || count > maxEntries {
+			return fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
 		}
-		entries = append(entries, e)
+		each(e)
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
+		return fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
 	}
-	return entries, lines.Err()
+	return lines.Err()
 }
 
 // records is a bufio.SplitFunc for what ends with a zero byte.

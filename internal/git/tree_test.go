@@ -100,6 +100,33 @@ func TestOnlySoMuchIsListedBelowADirectory(t *testing.T) {
 	g.Expect(r.Tree(t.Context(), commit, "0001/0002", true)).To(HaveLen(20 + 20*20 + 20*20*20))
 }
 
+func TestOfMuchBelowADirectoryTheFirstThatMatchAreTheSame(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	commit := c.Nest(t, 20, 4)
+	r := bare(t, c)
+	for directory, remembered := range map[string]bool{"": false, "/0003/": true} {
+		all, err := r.Tree(t.Context(), commit, directory, true)
+		g.Expect(err).NotTo(HaveOccurred())
+		trees := slices.IndexFunc(all, func(e git.TreeEntry) bool { return e.Type == "blob" })
+		// As nobody knows yet how much it is, everything is listed.
+		g.Expect(r.FirstBelow(t.Context(), commit, directory, nil, 7)).To(HaveLen(len(all)))
+		if remembered {
+			g.Expect(r.FirstBelow(t.Context(), commit, directory, nil, 7)).To(HaveLen(len(all)))
+			continue
+		}
+		g.Expect(r.FirstBelow(t.Context(), commit, directory, nil, 7)).To(Equal(all[:7]))
+		for _, i := range []int{0, trees - 50, trees - 1, trees, len(all) / 2, len(all) - 3, len(all) - 1} {
+			past := func(e git.TreeEntry) bool { return e.Compare(all[i]) > 0 }
+			got, err := r.FirstBelow(t.Context(), commit, directory, past, 101)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(slices.Equal(got, all[i+1:min(i+102, len(all))])).To(BeTrue(), "%d", i)
+			named := func(e git.TreeEntry) bool { return e.ID == all[i].ID }
+			g.Expect(r.FirstBelow(t.Context(), commit, directory, named, 1)).To(Equal(all[slices.IndexFunc(all, named):][:1]))
+		}
+	}
+}
+
 func TestACommitIsReadAsGitShowsIt(t *testing.T) {
 	for _, format := range formats {
 		t.Run(format, func(t *testing.T) {

@@ -43,27 +43,40 @@ func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[E
 	if err != nil {
 		return none, orNotFound(err, endpoint.NotFound("Tree"))
 	}
+	if r.Pagination == "keyset" {
+		_, size := r.Window()
+		list := func(match func(git.TreeEntry) bool) ([]git.TreeEntry, error) {
+			if r.Recursive {
+				return repo.FirstBelow(ctx, commit, r.Path, match, size+1)
+			}
+			return repo.Tree(ctx, commit, r.Path, false)
+		}
+		past, err := after(r.PageToken, list)
+		if err != nil {
+			return none, unlisted(err)
+		}
+		entries, err := list(past)
+		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), unlisted(err)
+	}
 	entries, err := repo.Tree(ctx, commit, r.Path, r.Recursive)
+	if err != nil {
+		return none, unlisted(err)
+	}
+	if r.Pagination == "none" {
+		return endpoint.Whole(entries, showEntry), nil
+	}
+	return endpoint.Page(r.Paging, entries, showEntry), nil
+}
+
+// unlisted is the answer where a directory cannot be listed.
+func unlisted(err error) error {
 	switch {
 	case errors.Is(err, git.ErrFileTooLarge):
-		return none, endpoint.Message(http.StatusUnprocessableEntity, "The directory is too large to be listed")
+		return endpoint.Message(http.StatusUnprocessableEntity, "The directory is too large to be listed")
 	case errors.Is(err, git.ErrOutputTooLarge):
-		return none, endpoint.Message(http.StatusUnprocessableEntity, "There is too much below the directory. List its directories one by one")
-	case err != nil:
-		return none, orNotFound(err, endpoint.NotFound("invalid revision or path"))
+		return endpoint.Message(http.StatusUnprocessableEntity, "There is too much below the directory. List its directories one by one")
 	}
-	switch r.Pagination {
-	case "none":
-		return endpoint.Whole(entries, showEntry), nil
-	case "keyset":
-		past, err := after(r.PageToken, entries)
-		if err != nil {
-			return none, err
-		}
-		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), nil
-	default:
-		return endpoint.Page(r.Paging, entries, showEntry), nil
-	}
+	return orNotFound(err, endpoint.NotFound("invalid revision or path"))
 }
 
 // tokenPrefix is how a token begins that names an entry by type and path, so that it is no object id. An id may occur more than
@@ -75,7 +88,8 @@ func token(e git.TreeEntry) string {
 }
 
 // after returns what tells the entries that come after the one that a token names, which may be gone by now; nil for no token.
-func after(text string, entries []git.TreeEntry) (func(git.TreeEntry) bool, error) {
+// list returns the entries of the directory, or at least the first that match.
+func after(text string, list func(match func(git.TreeEntry) bool) ([]git.TreeEntry, error)) (func(git.TreeEntry) bool, error) {
 	var last git.TreeEntry
 	named, ours := strings.CutPrefix(text, tokenPrefix)
 	switch {
@@ -89,7 +103,12 @@ func after(text string, entries []git.TreeEntry) (func(git.TreeEntry) bool, erro
 		}
 		last = git.TreeEntry{Type: kind, Path: path}
 	default:
-		i := slices.IndexFunc(entries, func(e git.TreeEntry) bool { return e.ID == text })
+		same := func(e git.TreeEntry) bool { return e.ID == text }
+		entries, err := list(same)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(entries, same)
 		if i < 0 {
 			return nil, endpoint.Parameters("page_token is invalid")
 		}

@@ -112,7 +112,12 @@ func TestATreeWithTooMuchInItIsRefused(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 20, 5)
 	s := newShop(t, c)
-	s.Expect(t, asks{"GET /projects/20/repository/tree?recursive=true", `422 {"message":"There is too much below the directory. List its directories one by one"}`})
+	for _, query := range []string{"", "&pagination=keyset", "&pagination=none"} {
+		s.Expect(t, asks{
+			"GET /projects/20/repository/tree?recursive=true" + query,
+			`422 {"message":"There is too much below the directory. List its directories one by one"}`,
+		})
+	}
 	if got := familytest.Decode[[]Entry](t, s.As("", "GET /projects/20/repository/tree", "")); len(got) != 20 {
 		t.Errorf("the directory itself has %d entries", len(got))
 	}
@@ -164,6 +169,35 @@ func TestPagesOfATree(t *testing.T) {
 	if got := familytest.Decode[[]Entry](t, answer); !slices.Equal(got, all) || answer.Header.Get("Link") != "" || answer.Header.Get("X-Total") != "" {
 		t.Errorf("without pages there are\n%v\nwant\n%v, and the headers %v", got, all, answer.Header)
 	}
+}
+
+func TestPagesOfATreeThatIsTooLargeToBeRemembered(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Nest(t, 20, 4)
+	s := newShop(t, c)
+	all := s.listed(t, "main", "", true)
+	target := "/projects/20/repository/tree?recursive=true&pagination=keyset&per_page=100"
+	for i := range 3 {
+		answer := s.As("", "GET "+target, "")
+		if got := familytest.Decode[[]Entry](t, answer); !slices.Equal(got, all[100*i:100*i+100]) {
+			t.Errorf("page %d has\n%v", i+1, got)
+		}
+		m := next.FindStringSubmatch(answer.Header.Get("Link"))
+		if m == nil {
+			t.Fatalf("there is no page after %d: %v", i+1, answer.Header)
+		}
+		target = m[1]
+	}
+	id := all[len(all)-1].ID // of all files
+	at := slices.IndexFunc(all, func(e Entry) bool { return e.ID == id })
+	answer := s.As("", "GET /projects/20/repository/tree?recursive=true&pagination=keyset&per_page=100&page_token="+id, "")
+	if got := familytest.Decode[[]Entry](t, answer); !slices.Equal(got, all[at+1:at+101]) {
+		t.Errorf("after the first entry with an id there are\n%v", got)
+	}
+	s.Expect(t, asks{
+		"GET /projects/20/repository/tree?recursive=true&pagination=keyset&page_token=" + strings.Repeat("0", 40),
+		`400 {"error":"page_token is invalid"}`,
+	})
 }
 
 func TestAPageFollowsTheOneBeforeWhenItsLastEntryIsGone(t *testing.T) {
