@@ -94,6 +94,17 @@ type changes struct {
 // itself reports whether the label itself changes, and not only what it is in the project.
 func (c changes) itself() bool { return c.NewName.Set || c.Color.Set || c.Description.Set }
 
+// apply gives a label what was sent, and leaves the rest of it alone. A group's label has no priority of its own.
+func (c changes) apply(l *v1alpha1.LabelSpec) {
+	l.Title, l.Color = c.NewName.Or(l.Title), c.Color.Or(l.Color)
+	if c.Description.Set {
+		l.Description = c.Description.Value // null clears it
+	}
+	if c.Priority.Set && l.ProjectRef != nil {
+		l.Priority = pointer(c.Priority)
+	}
+}
+
 type updateRequest struct {
 	labelRequest
 	changes
@@ -136,68 +147,61 @@ func (f *Family) change(ctx context.Context, key string, c changes) (Label, erro
 			return Label{}, err
 		}
 	}
-	spec, err := f.changed(ctx, e, c)
-	if err != nil {
+	if c, err = f.checked(ctx, e, c); err != nil {
 		return Label{}, err
 	}
-	p := e.project.DeepCopy()
+	p, title := e.project.DeepCopy(), c.NewName.Or(e.Spec.Title)
 	if c.itself() || e.own() {
 		if err := f.writer.Allow(ctx, p, e.Label); err != nil {
 			return Label{}, refusal.Of(err, "")
 		}
 	}
-	if !e.own() && spec.Title != e.Spec.Title {
+	if !e.own() && title != e.Spec.Title {
 		err := f.reprioritize(ctx, e.Of, p, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
-			return renamed(all, e.Spec.Title, spec.Title)
+			return renamed(all, e.Spec.Title, title)
 		})
 		if err != nil {
 			return Label{}, err
 		}
 	}
 	if c.Priority.Set && !e.own() {
-		if err := f.prioritize(ctx, p, spec.Title, pointer(c.Priority)); err != nil {
+		if err := f.prioritize(ctx, p, title, pointer(c.Priority)); err != nil {
 			return Label{}, err
 		}
 	}
 	l := e.Label.DeepCopy()
-	err = f.writer.Update(ctx, l, func() error {
-		l.Spec.Title, l.Spec.Color, l.Spec.Description, l.Spec.Priority = spec.Title, spec.Color, spec.Description, spec.Priority
-		return nil
-	})
-	if err != nil {
-		return Label{}, refusal.Of(err, "Label")
+	if c.itself() || e.own() {
+		err := f.writer.Update(ctx, l, func() error {
+			c.apply(&l.Spec)
+			return nil
+		})
+		if err != nil {
+			return Label{}, refusal.Of(err, "Label")
+		}
 	}
 	return f.show(ctx, newEntry(p, catalog.InheritedLabel{Label: l, Of: e.Of, Above: e.Above}))
 }
 
-// changed returns what a label is to become, unless something is wrong with it.
-func (f *Family) changed(ctx context.Context, e entry, c changes) (v1alpha1.LabelSpec, error) {
-	spec := *e.Spec.DeepCopy()
+// checked returns the changes in the form in which they are declared, unless something is wrong with them.
+func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, error) {
 	var a namespace.Attributes
 	if c.NewName.Set {
 		title, wrong := label.Title(c.NewName.Value)
 		holder, err := f.catalog.LabelHolder(ctx, e.Of, title)
 		if err != nil {
-			return spec, err
+			return c, err
 		}
-		if title != spec.Title && holder != nil {
+		if title != e.Spec.Title && holder != nil {
 			wrong = append(wrong, "has already been taken")
 		}
 		refuse(&a, "title", wrong...)
-		spec.Title = title
+		c.NewName.Value = title
 	}
 	if c.Color.Set {
-		spec.Color = hex(&a, c.Color.Value)
+		c.Color.Value = hex(&a, c.Color.Value)
 	}
-	if c.Description.Set {
-		spec.Description = c.Description.Value
-	}
-	priority := pointer(c.Priority)
-	if c.Priority.Set && e.own() {
-		spec.Priority = priority
-	}
-	check(&a, spec.Description, priority)
-	return spec, a.Err()
+	check(&a, c.Description.Value, pointer(c.Priority))
+	return c, a.Err()
 }
 
 func (f *Family) removeNamed(ctx context.Context, r *named) (endpoint.None, error) {

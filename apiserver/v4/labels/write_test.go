@@ -118,6 +118,41 @@ func TestALabelEndsInAnObject(t *testing.T) {
 	g.Expect(f.As("rita", "GET /projects/20/labels/size", "").Code).To(Equal(404))
 }
 
+// meanwhile has somebody change the color of a label right before the first patch of an object of the kind of at.
+func meanwhile(t *testing.T, f forge, at client.Object, name string) {
+	f.Before = func(verb string, o client.Object) error {
+		if verb != "patch" || fmt.Sprintf("%T", o) != fmt.Sprintf("%T", at) {
+			return nil
+		}
+		f.Before = nil
+		l := &v1alpha1.Label{}
+		if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: name}, l); err != nil {
+			return err
+		}
+		l.Spec.Color = "#ABCDEF"
+		return f.Client.Update(t.Context(), l)
+	}
+}
+
+func TestAChangeOfALabelLeavesAloneWhatOthersChangeMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	meanwhile(t, f, &v1alpha1.Label{}, "bug")
+	got := f.As("mary", "PUT /projects/20/labels/bug", `{"description":"mine","priority":2}`)
+	g.Expect(got.Code).To(Equal(200), got.String())
+	now := f.there(t)["bug"]
+	g.Expect([]any{now.Color, now.Description, *now.Priority}).To(Equal([]any{"#ABCDEF", "mine", int32(2)}))
+}
+
+func TestThePriorityInAProjectDoesNotTouchTheLabelOfAGroup(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	meanwhile(t, f, &v1alpha1.Project{}, "urgent")
+	got := f.As("pete", "PUT /projects/20/labels/urgent", `{"priority":2}`)
+	g.Expect(got.Code).To(Equal(200), got.String())
+	g.Expect(f.there(t)["urgent"].Color).To(Equal("#ABCDEF"))
+}
+
 func TestATitleIsFreeWhenItsLabelHasAnotherOne(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
