@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,15 +197,6 @@ func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1al
 		}
 	}
 	return below, nil
-}
-
-// LabelNamed returns the label that has the name of an object.
-func (c *Catalog) LabelNamed(ctx context.Context, key client.ObjectKey) (*v1alpha1.Label, error) {
-	var l v1alpha1.Label
-	if err := c.get(ctx, key, &l); err != nil {
-		return nil, fmt.Errorf("label %s: %w", key.Name, err)
-	}
-	return &l, nil
 }
 
 // LabelRivals maps a label to those that it may keep from being in force: the ones of its title for the same target, and for

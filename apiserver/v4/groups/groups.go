@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -24,7 +25,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -171,11 +171,12 @@ type createRequest struct {
 func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	caller := auth.From(ctx).Caller
 	g := &v1alpha1.Group{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Name: naturalkey.Name(r.Path)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.home},
 		Spec: v1alpha1.GroupSpec{
 			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: namespace.Visibilities[r.Visibility],
 		},
 	}
+	key := []string{strings.ToLower(r.Path)}
 	var above []*v1alpha1.Group
 	if r.ParentID.Set && !r.ParentID.Null {
 		parent, err := f.guard.Locate(ctx, caller, auth.CreateSubgroups, r.ParentID.Value)
@@ -183,7 +184,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 			return Group{}, err
 		}
 		above = parent.Groups
-		g.Namespace, g.Name = above[0].Namespace, naturalkey.Name(above[0].Name, r.Path)
+		g.Namespace, key = above[0].Namespace, slices.Insert(key, 0, above[0].Name)
 		g.Spec.ParentRef = &v1alpha1.Reference{Name: above[0].Name}
 	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
 		return Group{}, endpoint.Forbidden("")
@@ -194,9 +195,14 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	if err := f.free(ctx, above, r.Path); err != nil {
 		return Group{}, err
 	}
-	if err := f.writer.Create(ctx, g); errors.Is(err, declare.ErrExists) {
+	same := func(holder *v1alpha1.Group) bool {
+		return strings.EqualFold(holder.Spec.Path, r.Path) && ptr.Equal(holder.Spec.ParentRef, g.Spec.ParentRef)
+	}
+	err := declare.CreateUnique(ctx, f.writer, g, same, key...)
+	if errors.Is(err, declare.ErrExists) {
 		return Group{}, taken()
-	} else if err != nil {
+	}
+	if err != nil {
 		return Group{}, refusal.Of(err, "Group")
 	}
 	if caller.User != nil {

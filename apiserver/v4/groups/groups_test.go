@@ -156,6 +156,40 @@ func TestAGroupThatIsMadeBelongsToItsMaker(t *testing.T) {
 	}
 }
 
+func TestAPathIsFreeWhenItsGroupHasAnotherOne(t *testing.T) {
+	for _, parent := range []string{"", `,"parent_id":10`} {
+		f := newForge(t)
+		const taken = `400 {"message":{"path":["has already been taken"]}}`
+		post := func(path string) familytest.Answer {
+			return f.As("mary", "POST /groups", `{"name":"New","path":"`+path+`"`+parent+`}`)
+		}
+		for i := range 3 {
+			got := post("again")
+			if got.Code != http.StatusCreated {
+				t.Fatalf("got %s", got)
+			}
+			if got := post("Again"); got.String() != taken {
+				t.Errorf("got %s", got)
+			}
+			rename := "PUT /groups/" + strconv.FormatInt(familytest.Decode[Group](t, got).ID, 10)
+			if got := f.As("mary", rename, `{"path":"former-`+strconv.Itoa(i)+`"}`); got.Code != http.StatusOK {
+				t.Fatalf("got %s", got)
+			}
+		}
+		// Somebody else is faster, and writes it in another way.
+		f.Before = func(string, client.Object) error {
+			f.Before = nil
+			if got := post("AGAIN"); got.Code != http.StatusCreated {
+				t.Errorf("got %s", got)
+			}
+			return nil
+		}
+		if got := post("again"); got.String() != taken {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
 func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
 	f := newForge(t)
 	if got := f.As("mary", "DELETE /groups/10", ""); got.String() != `202 {"message":"202 Accepted"}` {

@@ -139,7 +139,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
 		},
 	}
-	err = f.declare(ctx, into, "group", g.Name, e.Spec.Title)
+	err = f.declare(ctx, into, "group", g.Name)
 	if errors.Is(err, declare.ErrExists) {
 		err = locked() // somebody promotes another label of the title at this moment
 	}

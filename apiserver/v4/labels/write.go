@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -18,7 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/label"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 type createRequest struct {
@@ -52,7 +50,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
 		return Label{}, refusal.Of(err, "")
 	}
 	l := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}
-	if err := f.declare(ctx, l, "project", p.Name, title); errors.Is(err, declare.ErrExists) {
+	if err := f.declare(ctx, l, "project", p.Name); errors.Is(err, declare.ErrExists) {
 		return Label{}, exists()
 	} else if err != nil {
 		return Label{}, refusal.Of(err, "")
@@ -62,25 +60,10 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
 
 func exists() error { return endpoint.Conflict("Label already exists") }
 
-// maxFormer is how many labels in a row may have had a title before.
-const maxFormer = 16
-
-// declare creates a label under a name made of its natural key, which the API server gives to one object only. Where a label
-// has that name which was renamed since, its own id is taken into the key.
+// declare creates a label under a name made of what it is declared for and its title.
 func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, key ...string) error {
-	for range maxFormer {
-		l.Name = naturalkey.Name(key...)
-		err := f.writer.Create(ctx, l)
-		if !errors.Is(err, declare.ErrExists) {
-			return err
-		}
-		former, notShown := f.catalog.LabelNamed(ctx, client.ObjectKeyFromObject(l))
-		if notShown != nil || former.Spec.Title == l.Spec.Title {
-			return err
-		}
-		key = append(key, strconv.FormatInt(former.Spec.ID, 10))
-	}
-	return declare.ErrExists
+	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == l.Spec.Title }
+	return declare.CreateUnique(ctx, f.writer, l, same, append(key, l.Spec.Title)...)
 }
 
 // changes are what may be changed of a label.

@@ -162,7 +162,7 @@ func TestATitleIsFreeWhenItsLabelHasAnotherOne(t *testing.T) {
 		g.Expect(got.Code).To(Equal(201), got.String())
 		return familytest.Decode[Label](t, got).ID
 	}
-	for i := range 3 {
+	for i := range 20 {
 		id := made()
 		g.Expect(f.As("mary", "POST /projects/20/labels", `{"name":"again","color":"red"}`).Code).To(Equal(409))
 		got := f.As("mary", fmt.Sprintf("PUT /projects/20/labels/%d", id), fmt.Sprintf(`{"new_name":"former %d"}`, i))

@@ -20,7 +20,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // Family serves projects.
@@ -112,12 +111,15 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 	}
 	group := scope.Groups[0]
 	spec.GroupRef = v1alpha1.Reference{Name: group.Name}
-	p := &v1alpha1.Project{
-		ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: naturalkey.Name(group.Name, path)}, Spec: spec,
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace}, Spec: spec}
+	same := func(holder *v1alpha1.Project) bool {
+		return strings.EqualFold(holder.Spec.Path, path) && holder.Spec.GroupRef == spec.GroupRef
 	}
-	if err := f.writer.Create(ctx, p); errors.Is(err, declare.ErrExists) {
+	err = declare.CreateUnique(ctx, f.writer, p, same, group.Name, strings.ToLower(path))
+	if errors.Is(err, declare.ErrExists) {
 		return Project{}, taken()
-	} else if err != nil {
+	}
+	if err != nil {
 		return Project{}, refusal.Of(err, "Project")
 	}
 	scope.Project = p

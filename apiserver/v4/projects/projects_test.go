@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
@@ -63,6 +64,38 @@ func TestWhoMaySeeAndChangeProjects(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAPathIsFreeWhenItsProjectHasAnotherOne(t *testing.T) {
+	f := newForge(t)
+	const taken = `400 {"message":{"name":["has already been taken"],"path":["has already been taken"]}}`
+	post := func(path string) familytest.Answer {
+		return f.As("mary", "POST /projects", `{"namespace_id":10,"path":"`+path+`"}`)
+	}
+	for i := range 3 {
+		got := post("again")
+		if got.Code != http.StatusCreated {
+			t.Fatalf("got %s", got)
+		}
+		if got := post("Again"); got.String() != taken {
+			t.Errorf("got %s", got)
+		}
+		rename := "PUT /projects/" + strconv.FormatInt(familytest.Decode[Project](t, got).ID, 10)
+		if got := f.As("mary", rename, `{"path":"former-`+strconv.Itoa(i)+`"}`); got.Code != http.StatusOK {
+			t.Fatalf("got %s", got)
+		}
+	}
+	// Somebody else is faster, and writes it in another way.
+	f.Before = func(string, client.Object) error {
+		f.Before = nil
+		if got := post("AGAIN"); got.Code != http.StatusCreated {
+			t.Errorf("got %s", got)
+		}
+		return nil
+	}
+	if got := post("again"); got.String() != taken {
+		t.Errorf("got %s", got)
 	}
 }
 

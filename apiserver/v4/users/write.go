@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -15,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 type createRequest struct {
@@ -33,39 +31,20 @@ func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 	if err := f.check(ctx, u, ""); err != nil {
 		return User{}, err
 	}
-	if err := f.declare(ctx, u); err != nil {
-		return User{}, err
+	same := func(holder *v1alpha1.User) bool { return strings.EqualFold(holder.Spec.Username, u.Spec.Username) }
+	err := declare.CreateUnique(ctx, f.writer, u, same, strings.ToLower(u.Spec.Username))
+	if errors.Is(err, declare.ErrExists) {
+		return User{}, taken("Username")
+	}
+	if err != nil {
+		return User{}, refusal.Of(err, "User")
 	}
 	// The id is fresh, so that it is this user's: he can be used at once.
-	err := f.writer.Observe(ctx, u, func() { u.Status.ID = u.Spec.ID })
+	err = f.writer.Observe(ctx, u, func() { u.Status.ID = u.Spec.ID })
 	if err != nil {
 		return User{}, refusal.Of(err, "User")
 	}
 	return full(u, f.webURL, true), nil
-}
-
-// declare makes the object, named by its username. An object of that name whose user is called otherwise by now does not
-// stand in the way: its own name is part of the next one that is tried.
-func (f *Family) declare(ctx context.Context, u *v1alpha1.User) error {
-	key := []string{strings.ToLower(u.Spec.Username)}
-	for {
-		u.ObjectMeta = metav1.ObjectMeta{Name: naturalkey.Name(key...)}
-		err := f.writer.Create(ctx, u)
-		if !errors.Is(err, declare.ErrExists) {
-			return refusal.Of(err, "User")
-		}
-		holder, err := f.catalog.User(ctx, v1alpha1.Reference{Name: u.Name})
-		switch {
-		case errors.Is(err, catalog.ErrNotFound):
-			// Another process has made it just now.
-			return taken("Username")
-		case err != nil:
-			return err
-		case strings.EqualFold(holder.Spec.Username, u.Spec.Username):
-			return taken("Username")
-		}
-		key = append(key, holder.Name)
-	}
 }
 
 type updateRequest struct {
