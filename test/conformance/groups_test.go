@@ -90,6 +90,13 @@ var _ = throughEachDoor("Groups", func(d *door) {
 		newest := paths(owner, &gitlab.ListGroupsOptions{OrderBy: gitlab.Ptr("id"), Sort: gitlab.Ptr("desc"), Owned: gitlab.Ptr(true)})
 		Expect(newest[:2]).To(Equal([]string{below.FullPath, team.group.FullPath}))
 
+		open := d.newTeam(gitlab.PublicVisibility).group
+		Expect(paths(guest, &gitlab.ListGroupsOptions{Search: &open.Path})).To(Equal([]string{open.FullPath}))
+		Expect(paths(outsider, &gitlab.ListGroupsOptions{Search: &open.Path})).To(BeEmpty())
+		all := gitlab.ListGroupsOptions{Search: &open.Path, AllAvailable: gitlab.Ptr(true)}
+		Expect(paths(outsider, &all)).To(Equal([]string{open.FullPath}))
+		Expect(paths(nobody, &gitlab.ListGroupsOptions{Search: &open.Path})).To(Equal([]string{open.FullPath}))
+
 		for _, id := range []any{team.group.ID, team.group.FullPath} {
 			subgroups, _, err := d.as(guest).Groups.ListSubGroups(id, &gitlab.ListSubGroupsOptions{Search: gitlab.Ptr("ÜNÏTED")})
 			Expect(err).NotTo(HaveOccurred())

@@ -68,7 +68,7 @@ type listRequest struct {
 	Visibility     string                  `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
 	Owned          bool                    `param:"owned" doc:"Only groups that the caller owns."`
 	MinAccessLevel endpoint.Optional[int]  `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
-	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"false for only the groups in which a caller who is signed in is a member."`
+	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether groups count in which the caller, who is signed in, is no member; when omitted they do for administrators."`
 	SkipGroups     []int64                 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
 	TopLevelOnly   bool                    `param:"top_level_only" doc:"Only root groups."`
 	OrderBy        string                  `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
@@ -130,7 +130,7 @@ func (r *listRequest) least(c auth.Caller) role.Role {
 	switch {
 	case r.Owned:
 		return role.Owner
-	case !r.AllAvailable.Or(true) && !c.Anonymous():
+	case !c.Anonymous() && !r.AllAvailable.Or(c.Admin):
 		return max(least, role.Guest)
 	default:
 		return least
