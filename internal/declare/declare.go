@@ -200,6 +200,22 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	return client.IgnoreNotFound(w.seen(ctx, obj))
 }
 
+// discardTimeout is what there is for taking back half of a write when its client may be gone.
+const discardTimeout = 10 * time.Second
+
+// Discard removes what an unfinished write has made, be its client there or not. What is gone already is no error.
+func (w *Writer) Discard(ctx context.Context, objects ...client.Object) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	var failed error
+	for _, obj := range objects {
+		if err := w.Delete(ctx, obj); !errors.Is(err, ErrGone) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
 // shown is seen for what is there afterwards. Of Secrets there are two informers, those of the platform and those of tenants, and
 // the client takes what either has seen for what both have: so the version tells.
 func (w *Writer) shown(ctx context.Context, obj client.Object) error {

@@ -11,14 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
@@ -31,8 +29,6 @@ const (
 	secretKey = "token"
 	// maxName is how long a name may be.
 	maxName = 255
-	// discardTimeout is what there is for taking back half of a write when its client may be gone.
-	discardTimeout = 10 * time.Second
 )
 
 type createRequest struct {
@@ -101,7 +97,7 @@ func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.Acce
 	spec.SecretRef = v1alpha1.SecretKeyReference{Name: secret.Name, Key: secretKey}
 	t := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	if err := f.writer.Create(ctx, t); err != nil {
-		return nil, NewToken{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, secret))
+		return nil, NewToken{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, secret))
 	}
 	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
 	if err == nil {
@@ -113,22 +109,10 @@ func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.Acce
 		})
 	}
 	if err != nil {
-		return nil, NewToken{}, errors.Join(err, f.discard(ctx, t, secret))
+		// Nobody will learn its value.
+		return nil, NewToken{}, errors.Join(err, f.writer.Discard(ctx, t, secret))
 	}
 	return t, NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
-}
-
-// discard removes what belongs to a token whose value nobody will learn, be the client there or not.
-func (f *Family) discard(ctx context.Context, objects ...client.Object) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
-	defer cancel()
-	var failed error
-	for _, o := range objects {
-		if err := f.writer.Delete(ctx, o); !errors.Is(err, declare.ErrGone) {
-			failed = errors.Join(failed, err)
-		}
-	}
-	return failed
 }
 
 // replace issues a successor of a token, and then revokes it: a failure in between locks nobody out. Of two who rotate the
@@ -155,7 +139,7 @@ func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[
 	})
 	if err != nil {
 		// Its Secret goes with it.
-		return NewToken{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, t))
+		return NewToken{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, t))
 	}
 	return shown, nil
 }

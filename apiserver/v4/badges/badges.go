@@ -177,9 +177,9 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, id int64) (*v1alp
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(b *v1alpha1.Badge) bool { return b.Spec.ID == id && id != 0 })
-	if i < 0 {
+	b, ok := catalog.WithID(all, id)
+	if !ok {
 		return nil, endpoint.NotFound("")
 	}
-	return all[i].DeepCopy(), nil
+	return b.DeepCopy(), nil
 }

@@ -95,12 +95,9 @@ type keyRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, r *keyRequest) (Key, error) {
-	k, err := f.own(ctx, r.KeyID)
+	k, err := f.own(ctx, r.KeyID, "")
 	if err != nil {
 		return Key{}, err
-	}
-	if k == nil {
-		return Key{}, endpoint.NotFound("")
 	}
 	return show(k), nil
 }
@@ -186,12 +183,9 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
-	k, err := f.own(ctx, r.KeyID)
+	k, err := f.own(ctx, r.KeyID, "")
 	if err != nil {
 		return Key{}, err
-	}
-	if k == nil {
-		return Key{}, endpoint.NotFound("")
 	}
 	if r.Title.Set {
 		if err := checkTitle(r.Title.Value); err != nil {
@@ -213,12 +207,9 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 }
 
 func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, error) {
-	k, err := f.own(ctx, r.KeyID)
+	k, err := f.own(ctx, r.KeyID, "Deploy Key")
 	if err != nil {
 		return endpoint.None{}, err
-	}
-	if k == nil {
-		return endpoint.None{}, endpoint.NotFound("Deploy Key")
 	}
 	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
 		return endpoint.None{}, refusal.Of(err, "")
@@ -226,18 +217,17 @@ func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, erro
 	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, k), "Deploy Key")
 }
 
-// own returns a copy of the project's deploy key that has an id; nil when there is none.
-func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.DeployKey, error) {
+// own returns a copy of the project's deploy key that has an id; what is how endpoint.NotFound names it when there is none.
+func (f *Family) own(ctx context.Context, id int64, what string) (*v1alpha1.DeployKey, error) {
 	all, err := f.catalog.DeployKeysOf(ctx, auth.From(ctx).Scope.Project)
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range all {
-		if k.Spec.ID == id {
-			return k.DeepCopy(), nil
-		}
+	k, ok := catalog.WithID(all, id)
+	if !ok {
+		return nil, endpoint.NotFound(what)
 	}
-	return nil, nil
+	return k.DeepCopy(), nil
 }
 
 // byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.

@@ -224,3 +224,15 @@ func TestAKeyThatHasNoIDYetIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyThatHasNoIDYetIsNotKnown(t *testing.T) {
+	f := newForge(t, declared("web", 0, 'f', v1alpha1.DeployKeyReadOnly))
+	for request, want := range map[string]string{
+		"GET /projects/20/deploy_keys/0":    `404 {"message":"404 Not found"}`,
+		"DELETE /projects/20/deploy_keys/0": `404 {"message":"404 Deploy Key Not Found"}`,
+	} {
+		if got := f.As("mary", request, ""); got.String() != want {
+			t.Errorf("%s: got %s, want %s", request, got, want)
+		}
+	}
+}

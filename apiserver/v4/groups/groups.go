@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -217,19 +216,13 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	return f.show(catalog.Scope{Groups: chain}), nil
 }
 
-// undoTimeout is what it may take to remove a group that has no owner.
-const undoTimeout = 10 * time.Second
-
 // own makes whoever has made a group its owner; a group that he cannot own does not stay.
 func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
 	err := f.writer.Create(ctx, namespace.Owner(u, g))
 	if err == nil {
 		return nil
 	}
-	// That the client has gone is no reason to leave it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	return errors.Join(fmt.Errorf("making %s the owner of group %s: %w", u.Name, g.Spec.Path, err), f.writer.Delete(ctx, g))
+	return errors.Join(fmt.Errorf("making %s the owner of group %s: %w", u.Name, g.Spec.Path, err), f.writer.Discard(ctx, g))
 }
 
 // maxDescription is how many characters a description may have.

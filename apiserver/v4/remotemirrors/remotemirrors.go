@@ -135,7 +135,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
 	}
 	if m.Spec.SecretRef != nil {
 		if err := f.keep(ctx, m, at, r.Enabled.Or(false)); err != nil {
-			return Mirror{}, errors.Join(refusal.Of(err, ""), f.discard(ctx, m))
+			return Mirror{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, m))
 		}
 	}
 	return show(p, m), nil
@@ -163,19 +163,6 @@ func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, 
 		m.Spec.Enabled = ptr.To(enabled)
 		return nil
 	})
-}
-
-// discardTimeout is what removing a mirror without its Secret may take.
-const discardTimeout = 10 * time.Second
-
-// discard removes a mirror that is no use, be the client there or not.
-func (f *Family) discard(ctx context.Context, m *v1alpha1.RemoteMirror) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
-	defer cancel()
-	if err := f.writer.Delete(ctx, m); !errors.Is(err, declare.ErrGone) {
-		return err
-	}
-	return nil
 }
 
 type updateRequest struct {
@@ -242,10 +229,9 @@ func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.RemoteMirror, err
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range all {
-		if m.Spec.ID == id && id != 0 {
-			return m.DeepCopy(), nil
-		}
+	m, ok := catalog.WithID(all, id)
+	if !ok {
+		return nil, endpoint.NotFound("")
 	}
-	return nil, endpoint.NotFound("")
+	return m.DeepCopy(), nil
 }

@@ -22,12 +22,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-const (
-	// maxDescription is how long a description may be.
-	maxDescription = 1024
-	// discardTimeout is what there is for taking back half of a write when its client may be gone.
-	discardTimeout = 10 * time.Second
-)
+// maxDescription is how long a description may be.
+const maxDescription = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
@@ -131,7 +127,8 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 		return Token{}, refusal.Of(err, "")
 	}
 	if err := f.issue(ctx, t, owner); err != nil {
-		return Token{}, errors.Join(err, f.discard(ctx, t))
+		// Nobody will learn its value. Its Secret goes with it.
+		return Token{}, errors.Join(err, f.writer.Discard(ctx, t))
 	}
 	return f.showOne(ctx, t)
 }
@@ -147,16 +144,6 @@ func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1a
 	return f.writer.Observe(ctx, t, func() {
 		t.Status.ID, t.Status.Digest, t.Status.IssuedTo = t.Spec.ID, catalog.Digest(value), string(owner.UID)
 	})
-}
-
-// discard removes a token whose value nobody will learn, be the client there or not. Its Secret goes with it.
-func (f *Family) discard(ctx context.Context, t *v1alpha1.TriggerToken) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
-	defer cancel()
-	if err := f.writer.Delete(ctx, t); !errors.Is(err, declare.ErrGone) {
-		return err
-	}
-	return nil
 }
 
 type updateRequest struct {
@@ -212,12 +199,11 @@ func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.TriggerToken, err
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range all {
-		if t.Spec.ID == id && id != 0 {
-			return t.DeepCopy(), nil
-		}
+	t, ok := catalog.WithID(all, id)
+	if !ok {
+		return nil, endpoint.NotFound("")
 	}
-	return nil, endpoint.NotFound("")
+	return t.DeepCopy(), nil
 }
 
 func check(description string) error {
