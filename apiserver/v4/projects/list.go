@@ -3,6 +3,7 @@ package projects
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,9 +74,9 @@ func (q question) in(s catalog.Seen) bool {
 func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoint.List[Project], error) {
 	caller := auth.From(ctx).Caller
 	if r.Pagination == "keyset" && r.OrderBy != "id" {
-		return endpoint.List[Project]{}, &endpoint.Error{
-			Status: 405, Body: map[string]string{"error": "Keyset pagination is not yet available for this type of request"},
-		}
+		refused := endpoint.Parameters("Keyset pagination is not yet available for this type of request")
+		refused.Status = http.StatusMethodNotAllowed
+		return endpoint.List[Project]{}, refused
 	}
 	if q.admin = caller.Admin; caller.User != nil {
 		q.user = caller.User.UID

@@ -342,3 +342,12 @@ func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyByIDAreProjectsPagedByKey(t *testing.T) {
+	const want = `405 {"error":"Keyset pagination is not yet available for this type of request"}`
+	for _, path := range []string{"/projects", "/groups/acme/projects"} {
+		if got := newForge(t).As("mary", "GET "+path+"?pagination=keyset&order_by=name", ""); got.String() != want {
+			t.Errorf("got %s", got)
+		}
+	}
+}

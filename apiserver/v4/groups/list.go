@@ -1,0 +1,106 @@
+package groups
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+type listRequest struct {
+	endpoint.Paging
+	Search         string                  `param:"search" doc:"Part of a name or path."`
+	Visibility     string                  `param:"visibility" values:"private,internal,public" doc:"Only groups of this visibility."`
+	Owned          bool                    `param:"owned" doc:"Only groups that the caller owns."`
+	MinAccessLevel endpoint.Optional[int]  `param:"min_access_level" values:"10,20,30,40,50" doc:"Only groups in which the caller has at least this role."`
+	AllAvailable   endpoint.Optional[bool] `param:"all_available" doc:"Whether groups count in which the caller, who is signed in, is no member; when omitted they do for administrators."`
+	SkipGroups     []int64                 `param:"skip_groups" comma:"" doc:"Ids of groups that are left out."`
+	TopLevelOnly   bool                    `param:"top_level_only" doc:"Only root groups."`
+	OrderBy        string                  `param:"order_by" values:"name,path,id" default:"name" doc:"What the list is in order of."`
+	Sort           string                  `param:"sort" values:"asc,desc" default:"asc" doc:"Whether the order goes up or down."`
+	Pagination     string                  `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by position."`
+	Cursor         string                  `param:"cursor" doc:"Where the next page of keyset pagination starts."`
+}
+
+func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Group], error) {
+	return f.listed(ctx, r, func(s catalog.Seen) bool { return !r.TopLevelOnly || len(s.Groups) == 1 })
+}
+
+type subgroupsRequest struct {
+	listRequest
+	ID string `param:"id" doc:"Id or full path of the group."`
+}
+
+func (f *Family) subgroups(ctx context.Context, r *subgroupsRequest) (endpoint.List[Group], error) {
+	parent := auth.From(ctx).Scope.Groups[0].UID
+	return f.listed(ctx, &r.listRequest, func(s catalog.Seen) bool { return len(s.Groups) > 1 && s.Groups[1].UID == parent })
+}
+
+// listed returns the page of the groups that the caller sees, that are in and that the request asks for.
+func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
+	all, err := f.visible(ctx)
+	if err != nil {
+		return endpoint.List[Group]{}, err
+	}
+	least, skipped := r.least(auth.From(ctx).Caller), sets.New(r.SkipGroups...)
+	search := strings.ToLower(r.Search)
+	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
+		g := s.Groups[0]
+		return namespace.Personal(g) || !in(s) || s.Highest() < least || skipped.Has(g.Spec.ID) ||
+			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
+			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
+				!strings.Contains(strings.ToLower(g.Spec.Path), search)
+	})
+	slices.SortFunc(all, func(a, b catalog.Seen) int {
+		order := compare(r.OrderBy, a.Groups[0], b.Groups[0])
+		if r.Sort == "desc" {
+			return -order
+		}
+		return order
+	})
+	show := func(s catalog.Seen) Group { return f.show(s.Scope) }
+	if r.Pagination != "keyset" {
+		return endpoint.Page(r.Paging, all, show), nil
+	}
+	past, err := r.past()
+	if err != nil {
+		return endpoint.List[Group]{}, err
+	}
+	return endpoint.Keyset(r.Paging, all, past, func(s catalog.Seen) string { return positionOf(r.OrderBy, s.Groups[0]).cursor() }, show), nil
+}
+
+// least is the role that the caller is to have in the groups.
+func (r *listRequest) least(c auth.Caller) role.Role {
+	least := role.Role(r.MinAccessLevel.Or(0))
+	switch {
+	case r.Owned:
+		return role.Owner
+	case !c.Anonymous() && !r.AllAvailable.Or(c.Admin):
+		return max(least, role.Guest)
+	default:
+		return least
+	}
+}
+
+// visible returns the groups that the caller sees.
+func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
+	caller := auth.From(ctx).Caller
+	all, err := f.catalog.Tree(caller.User, f.clock.Now()).Groups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// One that has no id yet is not known to the API.
+	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return s.Groups[0].Spec.ID == 0 || !auth.AccessOf(caller, s).Sees() }), nil
+}
+
+func compare(by string, a, b *v1alpha1.Group) int {
+	return positionOf(by, a).compare(positionOf(by, b))
+}

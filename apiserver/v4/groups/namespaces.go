@@ -1,0 +1,63 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+type namespacesRequest struct {
+	endpoint.Paging
+	Search       string `param:"search" doc:"Part of a name or path."`
+	OwnedOnly    bool   `param:"owned_only" doc:"Only namespaces that the caller owns."`
+	TopLevelOnly bool   `param:"top_level_only" doc:"Only those of root groups and of users."`
+}
+
+func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
+	caller := auth.From(ctx).Caller
+	all, err := f.visible(ctx)
+	if err != nil {
+		return endpoint.List[namespace.Namespace]{}, err
+	}
+	least := role.Guest
+	switch {
+	case r.OwnedOnly:
+		least = role.Owner
+	case caller.Admin:
+		least = role.None
+	}
+	search := strings.ToLower(r.Search)
+	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
+		return s.Highest() < least || r.TopLevelOnly && len(s.Groups) > 1 ||
+			!strings.Contains(strings.ToLower(catalog.FullPath(s.Groups)), search)
+	})
+	slices.SortFunc(all, func(a, b catalog.Seen) int { return compare("id", a.Groups[0], b.Groups[0]) })
+	return endpoint.Page(r.Paging, all, func(s catalog.Seen) namespace.Namespace { return namespace.Show(s.Groups, f.webURL) }), nil
+}
+
+type namespaceRequest struct {
+	Namespace string `param:"namespace" doc:"Id or full path."`
+}
+
+func (f *Family) namespace(ctx context.Context, r *namespaceRequest) (namespace.Namespace, error) {
+	caller := auth.From(ctx).Caller
+	scope, err := f.guard.Group(ctx, r.Namespace)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return namespace.Namespace{}, endpoint.NotFound("Namespace")
+	}
+	if err != nil {
+		return namespace.Namespace{}, err
+	}
+	access, err := f.guard.Access(ctx, caller, scope)
+	if err == nil && !access.Sees() {
+		err = endpoint.NotFound("Namespace")
+	}
+	return namespace.Show(scope.Groups, f.webURL), err
+}
