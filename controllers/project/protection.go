@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,13 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
+
+// leftoverDelay is when it is tried again to protect the default branch while the protection that a deleted project has left is in
+// the way: the garbage collector takes it away within seconds.
+const leftoverDelay = time.Second
 
 // protectDefault makes a ProtectedBranch for the default branch, once, and takes it away again when somebody declares one
 // of the same branch.
@@ -53,6 +59,13 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 	}
 	if err := controllerutil.SetControllerReference(p, b, c.client.Scheme()); err != nil {
 		return fmt.Errorf("owning the protection of %s: %w", branch, err)
+	}
+	there := &v1alpha1.ProtectedBranch{}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(b), there); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for the protection of %s: %w", branch, err)
+	} else if err == nil && !catalog.Belongs(there, p) {
+		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
+			"the default branch %s is protected when ProtectedBranch %s is gone, which a deleted project of this name has left", branch, b.Name)
 	}
 	if err := c.client.Create(ctx, b); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("protecting %s: %w", branch, err)

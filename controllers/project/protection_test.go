@@ -135,6 +135,35 @@ var _ = Describe("The protection of a project's default branch", func() {
 		f.ExpectGone(web, b)
 	})
 
+	It("is that of the project itself, when it is made anew under the name of a deleted one", func() {
+		f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		before := made()
+		f.Delete(web)
+		f.ExpectGone(web)
+		web = forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(made().UID).NotTo(Equal(before.UID))
+		Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
+	})
+
+	It("waits until the one that a deleted project of the name has left is gone", func() {
+		left := forge.ProtectedBranch("main").Of(web).Named(naturalkey.Name("website", "main")).Build()
+		left.Finalizers = []string{"forgeplane.dev/test"}
+		left.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "website", UID: "former",
+		}}
+		f.Create(left, web)
+		f.ExpectWaiting(web, v1alpha1.ReasonProgressing, left.Name)
+		Expect(web.Status.ProtectedDefaultBranch).To(BeEmpty())
+		f.Change(left, func() { left.Finalizers = nil })
+		f.ExpectGone(left)
+		f.ExpectReady(web)
+		Expect(metav1.IsControlledBy(made(), web)).To(BeTrue())
+	})
+
 	It("does not take away one that only looks like it", func() {
 		f.Run()
 		f.Create(web)

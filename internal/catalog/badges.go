@@ -23,7 +23,7 @@ func (c *Catalog) BadgesIn(ctx context.Context, s Scope) ([]*v1alpha1.Badge, err
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(b *v1alpha1.Badge) bool { return b.Namespace != s.Namespace() })
+	found = belonging(found, s.Target())
 	slices.SortFunc(found, byCreation)
 	return found, nil
 }

@@ -23,8 +23,7 @@ func (c *Catalog) JobTokenScopeOf(ctx context.Context, s Scope) (*v1alpha1.JobTo
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(j *v1alpha1.JobTokenScope) bool { return j.Namespace != s.Namespace() })
-	return Oldest(found), nil
+	return Oldest(belonging(found, s.Target())), nil
 }
 
 // JobTokenScopeKeys returns the keys in IndexProject of every way to declare a job token scope for the project of obj, which is

@@ -93,17 +93,7 @@ func (c *Catalog) labelsOf(ctx context.Context, s Scope) ([]*v1alpha1.Label, err
 		index = IndexProject
 	}
 	found, err := c.labels(ctx, index, s.keys()...)
-	return inNamespace(found, s.Namespace()), err
-}
-
-func inNamespace(labels []*v1alpha1.Label, namespace string) []*v1alpha1.Label {
-	kept := labels[:0]
-	for _, l := range labels {
-		if l.Namespace == namespace {
-			kept = append(kept, l)
-		}
-	}
-	return kept
+	return belonging(found, s.Target()), err
 }
 
 // HoldsLabelID reports whether a label holds its id. One whose status says so is believed; a new one, whose status is still to
@@ -131,7 +121,7 @@ func (c *Catalog) LabelHolder(ctx context.Context, s Scope, title string) (*v1al
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, inNamespace(found, level.Namespace())...)
+		all = append(all, belonging(found, level.Target())...)
 	}
 	return Oldest(all), nil
 }
@@ -157,8 +147,8 @@ func (c *Catalog) ProjectLabels(ctx context.Context, g *v1alpha1.Group, title st
 		return nil, err
 	}
 	var all []ProjectLabel
-	for _, l := range inNamespace(found, g.Namespace) {
-		if l.Spec.ProjectRef == nil {
+	for _, l := range found {
+		if l.Namespace != g.Namespace || l.Spec.ProjectRef == nil {
 			continue
 		}
 		p, err := c.Project(ctx, l.Namespace, *l.Spec.ProjectRef)
@@ -172,7 +162,7 @@ func (c *Catalog) ProjectLabels(ctx context.Context, g *v1alpha1.Group, title st
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
-		if same(in, g) {
+		if same(in, g) && Belongs(l, p) {
 			all = append(all, ProjectLabel{l, p})
 		}
 	}

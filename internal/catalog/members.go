@@ -28,7 +28,7 @@ func (c *Catalog) MembersOf(ctx context.Context, s Scope, now time.Time) ([]Memb
 	if s.Project != nil {
 		index = IndexProject
 	}
-	own, err := c.members(ctx, index, target{s.Namespace(), s.keys()})
+	own, err := c.members(ctx, index, target{s.Target(), s.keys()})
 	return inForce(now, own), err
 }
 
@@ -87,7 +87,7 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 			return nil, err
 		}
 		above, _ := s.Above()
-		if slices.ContainsFunc(above.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
+		if Belongs(m, s.Target()) && slices.ContainsFunc(above.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
 			below = append(below, Given{s, m})
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member
 	var all []Member
 	seen := map[types.UID]bool{}
 	for _, m := range found {
-		if m.Namespace != t.namespace {
+		if !Belongs(m, t.of) {
 			continue
 		}
 		u, err := c.User(ctx, m.Spec.UserRef)

@@ -25,7 +25,7 @@ func (c *Catalog) RemoteMirrorsOf(ctx context.Context, p *v1alpha1.Project) ([]*
 		return nil, err
 	}
 	return slices.DeleteFunc(found, func(m *v1alpha1.RemoteMirror) bool {
-		return m.Namespace != p.Namespace || !m.DeletionTimestamp.IsZero()
+		return !Belongs(m, p) || !m.DeletionTimestamp.IsZero()
 	}), nil
 }
 

@@ -52,8 +52,7 @@ func (s Scope) keys() []string {
 
 // owns reports whether a deploy key is one of the project; below a group each project has its own.
 func (s Scope) owns(k *v1alpha1.DeployKey) bool {
-	return s.Project == nil ||
-		k.Namespace == s.Project.Namespace && slices.Contains(s.keys(), Key(k.Namespace, k.Spec.ProjectRef))
+	return s.Project == nil || Belongs(k, s.Project) && slices.Contains(s.keys(), Key(k.Namespace, k.Spec.ProjectRef))
 }
 
 // ScopeOf returns what a protection is declared for.
@@ -104,7 +103,7 @@ func (c *Catalog) protectionsIn(ctx context.Context, s Scope, wanted func(name s
 	holders := map[string]int{}
 	var all []*v1alpha1.ProtectedBranch
 	for _, b := range found {
-		if b.Namespace != s.Namespace() || !wanted(b.Spec.Branch) {
+		if !Belongs(b, s.Target()) || !wanted(b.Spec.Branch) {
 			continue
 		}
 		i, taken := holders[b.Spec.Branch]
@@ -128,7 +127,7 @@ func (c *Catalog) ProtectionOf(ctx context.Context, s Scope, branch string) (*v1
 	}
 	var holder *v1alpha1.ProtectedBranch
 	for _, b := range found {
-		if b.Namespace == s.Namespace() && (holder == nil || precedes(b, holder)) {
+		if Belongs(b, s.Target()) && (holder == nil || precedes(b, holder)) {
 			holder = b
 		}
 	}
@@ -344,7 +343,7 @@ func (c *Catalog) DeployKeysOf(ctx context.Context, p *v1alpha1.Project) ([]*v1a
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(k *v1alpha1.DeployKey) bool { return k.Namespace != p.Namespace }), nil
+	return belonging(found, p), nil
 }
 
 // DisplayName is what people call a user.

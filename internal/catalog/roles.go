@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/role"
@@ -30,8 +31,8 @@ func RoleOf(declared v1alpha1.Role) role.Role {
 
 // target is a group or project that memberships are of.
 type target struct {
-	namespace string
-	keys      []string
+	of   client.Object
+	keys []string
 }
 
 // ProjectRole returns the highest role that a user has in a project now, from memberships of the project and of every
@@ -75,7 +76,7 @@ func targets(chain []*v1alpha1.Group) []target {
 	all := make([]target, 0, len(chain)+1)
 	for i, g := range chain {
 		at := place{group: g, path: FullPath(chain[i:])}
-		all = append(all, target{g.Namespace, at.keys()})
+		all = append(all, target{g, at.keys()})
 	}
 	return all
 }
@@ -88,7 +89,7 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 	}
 	all := targets(s.Groups)
 	if s.Project != nil {
-		all = append([]target{{s.Project.Namespace, s.keys()}}, all...)
+		all = append([]target{{s.Project, s.keys()}}, all...)
 	}
 	for i, t := range all {
 		m, err := c.membership(ctx, userKeys, t)
@@ -121,19 +122,13 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
 }
 
-// membership returns the membership that is in force of a user in one target, or nil: the oldest of the target's own namespace.
+// membership returns the membership that is in force of a user in one target, or nil: the oldest that belongs to the target.
 func (c *Catalog) membership(ctx context.Context, userKeys []string, t target) (*v1alpha1.Membership, error) {
 	found, err := c.memberships(ctx, IndexMember, MemberKeys(userKeys, t.keys)...)
 	if err != nil {
 		return nil, err
 	}
-	var own []*v1alpha1.Membership
-	for _, m := range found {
-		if m.Namespace == t.namespace {
-			own = append(own, m)
-		}
-	}
-	return Oldest(own), nil
+	return Oldest(belonging(found, t.of)), nil
 }
 
 // MemberKeys returns the keys in IndexMember of every way to declare a membership of the user in the target.
@@ -153,7 +148,7 @@ func (c *Catalog) ProjectMembership(ctx context.Context, u *v1alpha1.User, p *v1
 	if err != nil {
 		return nil, err
 	}
-	return c.membership(ctx, userKeys, target{p.Namespace, c.ProjectKeys(ctx, p)})
+	return c.membership(ctx, userKeys, target{p, c.ProjectKeys(ctx, p)})
 }
 
 // GroupMembership returns the membership of a user in a group itself that is in force, or nil.
@@ -162,5 +157,5 @@ func (c *Catalog) GroupMembership(ctx context.Context, u *v1alpha1.User, g *v1al
 	if err != nil {
 		return nil, err
 	}
-	return c.membership(ctx, userKeys, target{g.Namespace, c.GroupKeys(ctx, g)})
+	return c.membership(ctx, userKeys, target{g, c.GroupKeys(ctx, g)})
 }

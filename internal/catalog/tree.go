@@ -65,7 +65,7 @@ func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 		if at.err != nil || !t.holds(ctx, p, p.Status.FullPath, scope) {
 			continue
 		}
-		own, err := t.own(ctx, target{p.Namespace, scope.keys()})
+		own, err := t.own(ctx, target{p, scope.keys()})
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	if len(at.scope.Groups) > 1 {
 		at.roles.Inherited = t.place(ctx, at.scope.Groups[1]).roles.Highest()
 	}
-	at.roles.Own, at.err = t.own(ctx, target{g.Namespace, at.scope.keys()})
+	at.roles.Own, at.err = t.own(ctx, target{g, at.scope.keys()})
 	return at
 }
 
@@ -151,7 +151,7 @@ func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
 	var own []*v1alpha1.Membership
 	for _, k := range of.keys {
 		for _, m := range t.memberships[k] {
-			if m.Namespace == of.namespace {
+			if Belongs(m, of.of) {
 				own = append(own, m)
 			}
 		}

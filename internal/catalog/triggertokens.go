@@ -57,7 +57,7 @@ func (c *Catalog) TriggerTokensOf(ctx context.Context, p *v1alpha1.Project) ([]*
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.Namespace != p.Namespace }), nil
+	return belonging(found, p), nil
 }
 
 // TriggerTokensOfSecret returns the trigger tokens of a namespace whose value is kept under one key of one Secret.
@@ -123,8 +123,11 @@ func (c *Catalog) TriggerTokenByValue(ctx context.Context, p *v1alpha1.Project, 
 // triggers reports whether a token is one of the project, and not of an owner who is blocked, gone, or may not own it.
 func (c *Catalog) triggers(ctx context.Context, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time) (bool, error) {
 	of, err := c.Project(ctx, t.Namespace, t.Spec.ProjectRef)
-	if err != nil || of.UID != p.UID || t.Spec.OwnerRef == nil {
-		return err == nil && of.UID == p.UID, ignoreNotFound(err)
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	if is := of.UID == p.UID && Belongs(t, p); !is || t.Spec.OwnerRef == nil {
+		return is, nil
 	}
 	owner, err := c.User(ctx, *t.Spec.OwnerRef)
 	if err != nil {

@@ -77,7 +77,7 @@ func WithIDs[T Object](a Allocator) Option[T] {
 }
 
 // WithOwner makes each object go with the one that it belongs to, which owner returns. What owner cannot resolve is
-// left to a step to speak of.
+// left to a step to speak of. No step runs for an object that belongs to a deleted one which had the name of the owner.
 func WithOwner[T Object](owner func(ctx context.Context, obj T) (client.Object, error)) Option[T] {
 	return func(f *Frame[T]) { f.owner = owner }
 }
@@ -199,7 +199,8 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	return nil
 }
 
-// adopt adds the owner, and reports whether that changed the object.
+// adopt adds the owner, and reports whether that changed the object. One that belongs to an owner that is deleted does not go over
+// to the next one of the same name.
 func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	if f.owner == nil {
 		return false, nil
@@ -211,7 +212,16 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
 		return false, nil
 	}
-	if err := controllerutil.SetOwnerReference(owner, obj, f.client.Scheme()); err != nil {
+	// The reference would be replaced, and the garbage collector then find a living owner, and keep what is to go.
+	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.client.Scheme())
+	if former {
+		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
+			"%s is not the one that this belonged to: that one is deleted, and this goes with it", name(owner))
+	}
+	if err == nil {
+		err = controllerutil.SetOwnerReference(owner, obj, f.client.Scheme())
+	}
+	if err != nil {
 		return false, fmt.Errorf("owning %s: %w", name(obj), err)
 	}
 	return true, nil

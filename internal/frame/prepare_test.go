@@ -167,6 +167,27 @@ func TestAnAllocationFromAStaleCacheIsNotWritten(t *testing.T) {
 	w.Expect(w.user.Spec.ID).To(BeEquivalentTo(1))
 }
 
+func TestWhatBelongedToADeletedOwnerDoesNotGoOverToTheNextOfItsName(t *testing.T) {
+	w := newWorld(t, func(u *v1alpha1.User) {
+		u.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "User", Name: "bob", UID: "former"}}
+	})
+	f := frame.New(w.client, w.events, frame.WithOwner(func(context.Context, *v1alpha1.User) (client.Object, error) {
+		return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob", UID: "2"}}, nil
+	}))
+	stepped := false
+	step := func(context.Context, *v1alpha1.User) error { stepped = true; return nil }
+	_, err := w.run(f, step)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.user.OwnerReferences).To(ConsistOf(HaveField("UID", BeEquivalentTo("former"))))
+	w.Expect(stepped).To(BeFalse(), "nothing of it is in force any more")
+	w.Expect(w.condition("Ready")).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonReferenceNotFound),
+		HaveField("Message", ContainSubstring("bob is not the one that this belonged to"))))
+	w.writes = 0
+	_, err = w.run(f, step)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.writes).To(BeZero(), "writes of a second run")
+}
+
 func TestOwner(t *testing.T) {
 	owner := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob", UID: "2"}}
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "3"}
