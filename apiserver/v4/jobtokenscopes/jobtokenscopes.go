@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -160,7 +159,13 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
 			return err
 		case there:
 			return endpoint.BadRequest("Target project is already in the job token scope")
-		case len(declared.Spec.Allowlist) >= maxEntries:
+		}
+		if len(declared.Spec.Allowlist) >= maxEntries {
+			if err := f.makeRoom(ctx, declared); err != nil {
+				return err
+			}
+		}
+		if len(declared.Spec.Allowlist) >= maxEntries {
 			return endpoint.BadRequest("The job token scope has " + strconv.Itoa(maxEntries) + " projects, and cannot have more")
 		}
 		declared.Spec.Allowlist = append(declared.Spec.Allowlist, entry(r.TargetProjectID))
@@ -174,53 +179,81 @@ type removeRequest struct {
 	TargetProjectID int64  `param:"target_project_id" doc:"Id of the project to let in no longer."`
 }
 
+// remove takes away what leads to the project, and what names its id and leads nowhere any more.
 func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, error) {
 	scope := auth.From(ctx).Scope
 	target, err := f.target(ctx, r.TargetProjectID)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return endpoint.None{}, endpoint.NotFound("Project")
-	}
-	if err != nil {
+	gone := errors.Is(err, catalog.ErrNotFound)
+	if err != nil && !gone {
 		return endpoint.None{}, err
 	}
-	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, target)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	listed, err := f.lists(ctx, scope, target.Project)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if !listed {
-		return endpoint.None{}, notListed(access)
-	}
-	return endpoint.None{}, f.change(ctx, func(declared *v1alpha1.JobTokenScope) error {
-		before := len(declared.Spec.Allowlist)
-		var failed error
-		declared.Spec.Allowlist = slices.DeleteFunc(declared.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) bool {
-			allowed, err := f.catalog.Allowed(ctx, declared, e)
-			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-				failed = err
-			}
-			return err == nil && allowed.Project.UID == target.Project.UID
-		})
-		if failed == nil && len(declared.Spec.Allowlist) == before {
-			return notListed(access)
+	var missing error = endpoint.NotFound("Project")
+	if !gone {
+		access, err := f.guard.Access(ctx, auth.From(ctx).Caller, target)
+		if err != nil {
+			return endpoint.None{}, err
 		}
-		return failed
-	})
-}
-
-// lists reports whether a project is in the list of another one, which it is never of itself.
-func (f *Family) lists(ctx context.Context, scope catalog.Scope, p *v1alpha1.Project) (bool, error) {
-	if p.UID == scope.Project.UID {
-		return false, nil
+		missing = notListed(access)
+	}
+	remove := func(declared *v1alpha1.JobTokenScope) error {
+		left, err := f.without(ctx, declared, r.TargetProjectID, target.Project)
+		if err == nil && len(left) == len(declared.Spec.Allowlist) {
+			err = missing
+		}
+		declared.Spec.Allowlist = left
+		return err
 	}
 	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
-	if err != nil || declared == nil {
-		return false, err
+	if err != nil {
+		return endpoint.None{}, err
 	}
-	return f.catalog.Allows(ctx, declared, p)
+	// A project is never in the list of itself.
+	if declared == nil || !gone && target.Project.UID == scope.Project.UID {
+		return endpoint.None{}, missing
+	}
+	if err := remove(declared.DeepCopy()); err != nil {
+		return endpoint.None{}, err
+	}
+	return endpoint.None{}, f.change(ctx, remove)
+}
+
+// without returns the list without the entries of an id and those that lead to its project, which is nil where the id leads nowhere.
+func (f *Family) without(
+	ctx context.Context, declared *v1alpha1.JobTokenScope, id int64, p *v1alpha1.Project,
+) (left []v1alpha1.AllowlistEntry, err error) {
+	for _, e := range declared.Spec.Allowlist {
+		if e == entry(id) {
+			continue
+		}
+		if p != nil {
+			allowed, err := f.catalog.Allowed(ctx, declared, e)
+			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+				return nil, err
+			}
+			if err == nil && allowed.Project.UID == p.UID {
+				continue
+			}
+		}
+		left = append(left, e)
+	}
+	return left, nil
+}
+
+// makeRoom takes away the ids that lead nowhere any more, which the list does not show. What names a project in another way may
+// be declared before the project is.
+func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope) error {
+	var left []v1alpha1.AllowlistEntry
+	for _, e := range declared.Spec.Allowlist {
+		_, err := f.catalog.Allowed(ctx, declared, e)
+		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			return err
+		}
+		if err == nil || e.ProjectRef.ID == 0 {
+			left = append(left, e)
+		}
+	}
+	declared.Spec.Allowlist = left
+	return nil
 }
 
 // entry lets in the project of an id, which stays its own wherever it moves.

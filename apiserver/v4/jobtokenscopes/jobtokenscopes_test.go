@@ -140,19 +140,45 @@ func TestEntriesThatOthersDeclaredAreKept(t *testing.T) {
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`).Code).To(Equal(201))
 	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/30", "").String()).To(Equal("204"))
-	var rest []v1alpha1.Reference
-	for _, e := range scopes(t, f, "web")[0].Spec.Allowlist {
-		rest = append(rest, e.ProjectRef)
-	}
-	g.Expect(rest).To(Equal([]v1alpha1.Reference{byName("secret"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(21)}), "both ways to name a project went")
+	g.Expect(allowlist(t, f, "web")).To(Equal([]v1alpha1.Reference{byName("secret"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(21)}), "both ways to name a project went")
 	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 31, 21}))
+}
+
+func TestAnEntryThatLeadsNowhereIsRemovedByItsID(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/99", "").String()).To(Equal("204"))
+	g.Expect(allowlist(t, f, "web")).To(Equal([]v1alpha1.Reference{
+		byName("secret"), byPath("bolt/tool"), byID(31), byPath("no/where"), byName("web"), byID(30),
+	}))
+	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/99", "").Code).To(Equal(404))
+}
+
+func TestEntriesOfDeletedProjectsMakeRoom(t *testing.T) {
+	g := NewWithT(t)
+	full := declared("api", byPath("still/to-come"), byName("secret"))
+	for id := range int64(98) {
+		full.Spec.Allowlist = append(full.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: byID(id + 1000)})
+	}
+	f := newForge(t, full)
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
+	g.Expect(allowlist(t, f, "api")).To(Equal([]v1alpha1.Reference{byPath("still/to-come"), byName("secret"), byID(30)}))
+}
+
+// allowlist are the entries that are declared for a project.
+func allowlist(t *testing.T, f *familytest.Forge, name string) (all []v1alpha1.Reference) {
+	t.Helper()
+	for _, e := range scopes(t, f, name)[0].Spec.Allowlist {
+		all = append(all, e.ProjectRef)
+	}
+	return all
 }
 
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	const bad = `400 {"message":"400 Bad request - `
 	full := declared("api")
-	for id := range int64(100) {
-		full.Spec.Allowlist = append(full.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: byID(id + 1000)})
+	for i := range 100 {
+		full.Spec.Allowlist = append(full.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: byPath(fmt.Sprintf("still/to-come-%d", i))})
 	}
 	tests := []struct{ request, body, want string }{
 		{"PATCH /projects/20/job_token_scope", `{}`, `400 {"error":"enabled is missing"}`},
@@ -169,7 +195,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":30}`, bad + `Target project is already in the job token scope"}`},
 		{"POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`, bad + `The job token scope has 100 projects, and cannot have more"}`},
 		{"DELETE /projects/20/job_token_scope/allowlist/x", ``, `400 {"error":"target_project_id is invalid"}`},
-		{"DELETE /projects/20/job_token_scope/allowlist/99", ``, `404 {"message":"404 Project Not Found"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/98", ``, `404 {"message":"404 Project Not Found"}`},
+		{"DELETE /projects/20/job_token_scope/allowlist/0", ``, `404 {"message":"404 Project Not Found"}`},
 		{"DELETE /projects/20/job_token_scope/allowlist/20", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/20/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
 		{"DELETE /projects/22/job_token_scope/allowlist/21", ``, bad + `Target project is not in the job token scope"}`},
@@ -272,6 +299,6 @@ func TestAProjectWithoutAPlaceIsNotFound(t *testing.T) {
 	f := newForge(t, astray, familytest.Project("bolt", "lost", 40, "astray", v1alpha1.VisibilityPublic), declared("api", byID(40)))
 	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":40}`).String()).
 		To(Equal(`404 {"message":"404 target_project_id not found Not Found"}`))
-	g.Expect(f.As("mary", "DELETE /projects/21/job_token_scope/allowlist/40", "").String()).To(Equal(`404 {"message":"404 Project Not Found"}`))
+	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/40", "").String()).To(Equal(`404 {"message":"404 Project Not Found"}`))
 	g.Expect(listed(t, f, 21)).To(BeEmpty())
 }
