@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,17 +163,17 @@ func (c caller) get(path string) answer {
 }
 
 var _ = Describe("The door", Ordered, func() {
-	var address, audit string
+	var address, audit, unready string
 
 	BeforeAll(func() {
 		directory := GinkgoT().TempDir()
 		policy := filepath.Join(directory, "policy.yaml")
 		Expect(os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600)).To(Succeed())
-		audit = filepath.Join(directory, "audit.log")
+		audit, unready = filepath.Join(directory, "audit.log"), filepath.Join(directory, "unready")
 		var port int32
 		address, port = freeAddress()
 		startReplica(replica{
-			Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port, AuditPolicy: policy, AuditLog: audit,
+			Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port, AuditPolicy: policy, AuditLog: audit, Unready: unready,
 		})
 		available()
 	})
@@ -292,6 +293,23 @@ var _ = Describe("The door", Ordered, func() {
 		frank := identity("frank", anybody, list, rbacv1.PolicyRule{APIGroups: []string{"forgeplane.dev"}, Resources: []string{"instances"}, Verbs: []string{"administer"}})
 		Eventually(frank.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
 		Eventually(func() bool { return frank.get("/projects").Administrator }).WithTimeout(soon).Should(BeTrue())
+	})
+
+	It("gives no sign that it is there while it is not ready", func() {
+		sign := func() string {
+			lease := &coordinationv1.Lease{}
+			key := client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver-one"}
+			Expect(admin.Get(context.Background(), key, lease)).To(Succeed())
+			return lease.ResourceVersion
+		}
+		omitted := func() int { return strings.Count(logOf("one"), "the server is not ready") }
+		Expect(os.WriteFile(unready, nil, 0o600)).To(Succeed())
+		Eventually(omitted).WithTimeout(soon).Should(Equal(1))
+		last := sign()
+		Eventually(omitted).WithTimeout(soon).Should(Equal(2))
+		Expect(sign()).To(Equal(last))
+		Expect(os.Remove(unready)).To(Succeed())
+		Eventually(sign).WithTimeout(soon).ShouldNot(Equal(last))
 	})
 
 	It("leaves kubectl as it is", func() {

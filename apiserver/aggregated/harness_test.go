@@ -3,6 +3,7 @@ package aggregated_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,6 +64,8 @@ type replica struct {
 	Name, Kubeconfig, Address string
 	// AuditPolicy and AuditLog are files.
 	AuditPolicy, AuditLog string
+	// Unready is a file that is there while the server is not ready.
+	Unready string
 	// ServicePort is where kube-apiserver is to go.
 	ServicePort int32
 }
@@ -96,7 +99,12 @@ func runServer(text string) error {
 			Names: []string{"forgeplane-apiserver." + platform + ".svc"}, Clock: clock.RealClock{}, Log: log,
 		}),
 		Registration: registration.Server{Options: registrationOptions(c, r.ServicePort, log), Name: r.Name},
-		Ready:        func(*http.Request) error { return nil }, Log: log,
+		Ready: func(*http.Request) error {
+			if _, err := os.Stat(r.Unready); err == nil {
+				return errors.New("as the test wants it")
+			}
+			return nil
+		}, Log: log,
 	}).Start(ctx)
 }
 

@@ -53,7 +53,7 @@ type Options struct {
 	Known  route.Known
 
 	Certificates *certificate.Source
-	// Registration is this server's; its Authorities are those of Certificates.
+	// Registration is this server's; its Authorities are those of Certificates, and it is ready when the server is.
 	Registration registration.Server
 	// Ready says what the tree still waits for; nil when it can serve.
 	Ready func(*http.Request) error
@@ -72,8 +72,8 @@ func New(o Options) *Server {
 // NeedLeaderElection is false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends. It registers the API when it is ready, and goes on answering until the registration has been
-// taken away.
+// Start serves until ctx ends. It registers the API when it is ready and as long as it is, and goes on answering until the
+// registration has been taken away.
 func (s *Server) Start(ctx context.Context) error {
 	if _, err := s.options.Certificates.Load(ctx); err != nil {
 		return err
@@ -105,11 +105,13 @@ func (s *Server) serve(ctx context.Context, server *genericapiserver.GenericAPIS
 	all.Go(func() { s.options.Certificates.Run(serving, pair.changed) })
 	registering, withdraw := context.WithCancel(ctx)
 	defer withdraw()
+	part := s.options.Registration
+	part.Ready = func(ctx context.Context) bool { return ready(ctx, loopback, server.LoopbackClientConfig.Host) }
 	registered := make(chan struct{})
 	all.Go(func() {
 		defer close(registered)
 		if waitReady(registering, loopback, server.LoopbackClientConfig.Host) {
-			s.options.Registration.Run(registering)
+			part.Run(registering)
 		}
 	})
 	ended := make(chan error, 1)

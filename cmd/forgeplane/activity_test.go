@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
@@ -90,4 +91,15 @@ func TestReadinessSaysInTheLogWhyTheActivityDatabaseDoesNotAnswer(t *testing.T) 
 	g.Expect(store.Close()).To(Succeed())
 	g.Expect(check(request)).To(MatchError(ContainSubstring("activity.db")))
 	g.Expect(log).To(ConsistOf(ContainSubstring("activity.db")))
+}
+
+func TestTheDoorIsReadyWhenEverythingIs(t *testing.T) {
+	g := NewWithT(t)
+	store, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
+	g.Expect(err).NotTo(HaveOccurred())
+	ready := all(func(*http.Request) error { return nil }, activityReachable(store, logr.Discard()))
+	request := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
+	g.Expect(ready(request)).To(Succeed())
+	g.Expect(store.Close()).To(Succeed())
+	g.Expect(ready(request)).To(MatchError(ContainSubstring("activity.db")))
 }

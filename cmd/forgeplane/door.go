@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
@@ -105,8 +106,9 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		Certificates: o.certificates(mgr, s.direct),
 		// Of servers that follow each other on one host each has a name of its own.
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host + "-" + rand.String(5)},
-		Ready:        cacheComplete(mgr),
-		Log:          mgr.GetLogger().WithName("aggregated"),
+		// As for the process, whose endpoint goes with its readiness; that tells the log why.
+		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.activity, logr.Discard())),
+		Log:   mgr.GetLogger().WithName("aggregated"),
 	}))
 }
 

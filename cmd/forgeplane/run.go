@@ -180,6 +180,18 @@ func addChecks(mgr ctrl.Manager, s shared) error {
 	return nil
 }
 
+// all checks one thing after the other.
+func all(checks ...healthz.Checker) healthz.Checker {
+	return func(r *http.Request) error {
+		for _, check := range checks {
+			if err := check(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // cacheComplete checks whether there is everything to answer from.
 func cacheComplete(mgr ctrl.Manager) healthz.Checker {
 	return func(r *http.Request) error {

@@ -59,15 +59,21 @@ type Server struct {
 	Name string
 	// Authorities are those by which the certificate of the server is verified now, as PEM.
 	Authorities func() []byte
+	// Ready reports whether the server serves now. Nobody is led to one that does not, so it gives no sign; nil for one that always
+	// serves.
+	Ready func(ctx context.Context) bool
 }
+
+// errNotReady says that the server gives no sign for now.
+var errNotReady = errors.New("the server is not ready")
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,verbs=get;create;patch
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=create
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;patch;delete
 
-// Run registers the server, which answers by now, and keeps it registered until ctx ends; then it takes it away. The
-// server is to answer until Run returns.
+// Run registers the server, which answers by now, and keeps it registered while it is ready until ctx ends; then it takes it
+// away. The server is to answer until Run returns.
 func (s Server) Run(ctx context.Context) {
 	ticker := s.Clock.NewTicker(renewal)
 	defer ticker.Stop()
@@ -90,6 +96,9 @@ func (s Server) Run(ctx context.Context) {
 func (s Server) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
+	if s.Ready != nil && !s.Ready(ctx) {
+		return errNotReady
+	}
 	if err := s.renew(ctx); err != nil {
 		return fmt.Errorf("renewing the lease: %w", err)
 	}

@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -126,6 +127,39 @@ func TestTheRegistration(t *testing.T) {
 		// It was not dead after all.
 		g.Expect(late.register(t.Context())).To(Succeed())
 		g.Expect(w.look(t.Context())).To(Succeed())
+		_, err = registered()
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+
+	t.Run("goes while no server is ready, and comes back with the first that is", func(t *testing.T) {
+		g := NewWithT(t)
+		ready := true
+		unready := two
+		unready.Ready = func(context.Context) bool { return ready }
+		w := NewWatch(options("forgeplane-system"))
+		w.began = clock.Now().Add(-2 * silence)
+		pass := func(d time.Duration) {
+			for range d / patrol {
+				clock.Step(patrol)
+				if ready {
+					g.Expect(unready.register(t.Context())).To(Succeed())
+				} else {
+					g.Expect(unready.register(t.Context())).To(MatchError(errNotReady))
+				}
+				g.Expect(w.look(t.Context())).To(Succeed())
+			}
+		}
+		pass(silence)
+		_, err := registered()
+		g.Expect(err).NotTo(HaveOccurred())
+
+		ready = false
+		pass(silence)
+		missing(g)
+		g.Expect(w.leases(t.Context())).To(BeEmpty())
+
+		ready = true
+		pass(patrol)
 		_, err = registered()
 		g.Expect(err).NotTo(HaveOccurred())
 	})
