@@ -23,8 +23,9 @@ const (
 // Exists reports whether there is an object with a REST id.
 type Exists func(ctx context.Context, id int64) (bool, error)
 
-// Sweeper removes what a database holds of objects that have been gone for a day. Who deletes one over REST has its rows
-// removed at once; those of an object that is deleted in another way are seen by nobody, and are only in the way.
+// Sweeper removes what a database holds of objects that have been gone for a day. When a label is deleted over REST, its
+// subscriptions are removed at once. Those of one that is deleted in another way, and the uses of a trigger token in any case, are
+// left to the Sweeper: nobody sees them, and they are only in the way.
 type Sweeper struct {
 	store   *Store
 	kinds   map[string]Exists

@@ -41,7 +41,7 @@ type Identified interface {
 
 // Allocator hands out ids for Identified kinds.
 type Allocator interface {
-	// Allocate returns an id that no object of the kind of obj has or had.
+	// Allocate returns an id that was not allocated before and that no object of the kind of obj has.
 	Allocate(ctx context.Context, obj Identified) (int64, error)
 	// Holder returns the object of the kind of obj that holds id before obj does, or nil.
 	Holder(ctx context.Context, obj Identified, id int64) (client.Object, error)

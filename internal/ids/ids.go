@@ -73,7 +73,8 @@ func New(cache, live client.Reader, writer client.Client, namespace string, with
 
 var _ frame.Allocator = (*Allocator)(nil)
 
-// Allocate returns an id that no object of the kind of obj has or had.
+// Allocate returns an id that it has given to nobody before and that no object of the kind of obj has. One that was pinned ahead
+// of the counter can come again when its object is deleted by then.
 func (a *Allocator) Allocate(ctx context.Context, obj frame.Identified) (int64, error) {
 	kind, err := a.kind(obj)
 	if err != nil {
