@@ -94,23 +94,31 @@ var _ = throughEachDoor("Job token scopes", func(d *door) {
 		team := d.newTeam(gitlab.PrivateVisibility)
 		listed, one, more := d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility), d.newProject(team.group.ID, gitlab.PrivateVisibility)
 		d.allow(team.project.ID, listed.ID)
-		// Most of them lead nowhere.
-		scope := jobTokenScope(team.project.ID)
-		before := scope.DeepCopy()
-		scope.Spec.Allowlist = nil
-		for id := range int64(99) {
-			scope.Spec.Allowlist = append(scope.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: 1<<40 + id}})
+		// Most of them lead nowhere: those by path may do so later, those by id never will again.
+		fill := func(entry func(n int64) v1alpha1.Reference) {
+			scope := jobTokenScope(team.project.ID)
+			before := scope.DeepCopy()
+			scope.Spec.Allowlist = nil
+			for n := range int64(99) {
+				scope.Spec.Allowlist = append(scope.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: entry(n)})
+			}
+			Expect(api.Patch(context.Background(), scope, client.MergeFrom(before))).To(Succeed())
+			Eventually(func(g Gomega) {
+				all, _, err := d.as(maintainer).JobTokenScope.GetProjectJobTokenInboundAllowList(team.project.ID, nil)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(all).To(BeEmpty())
+			}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 		}
-		Expect(api.Patch(context.Background(), scope, client.MergeFrom(before))).To(Succeed())
-		Eventually(func(g Gomega) {
-			all, _, err := d.as(maintainer).JobTokenScope.GetProjectJobTokenInboundAllowList(team.project.ID, nil)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(all).To(BeEmpty())
-		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		fill(func(n int64) v1alpha1.Reference {
+			return v1alpha1.Reference{Path: fmt.Sprintf("nowhere/project-%d", n)}
+		})
 		d.allow(team.project.ID, one.ID)
 		_, r, err := d.as(maintainer).JobTokenScope.AddProjectToJobScopeAllowList(team.project.ID, &gitlab.JobTokenInboundAllowOptions{TargetProjectID: &more.ID})
 		Expect(err).To(HaveOccurred())
 		Expect(answered(r)).To(Equal(`400 {"message":"400 Bad request - The job token scope has 100 projects, and cannot have more"}`))
+		fill(func(n int64) v1alpha1.Reference { return v1alpha1.Reference{ID: 1<<40 + n} })
+		d.allow(team.project.ID, one.ID)
+		d.allow(team.project.ID, more.ID)
 	})
 })
 
