@@ -40,6 +40,18 @@ func expectRefused(m *v1alpha1.RemoteMirror, why string) {
 		HaveField("NextAttemptAt", BeNil())))
 }
 
+// hangs begins the first push of a mirror, which the target keeps back until it is released.
+func hangs() *v1alpha1.RemoteMirror {
+	GinkgoHelper()
+	commit("one")
+	push("HEAD:refs/heads/main")
+	there.hold.Store(true)
+	m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+	f.Create(m)
+	Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+	return m
+}
+
 // pass lets time go by.
 func pass(m *v1alpha1.RemoteMirror, d time.Duration) {
 	GinkgoHelper()
@@ -203,13 +215,8 @@ var _ = Describe("A mirror", func() {
 
 	It("folds what is pushed while it is pushed to", func() {
 		f.Run()
-		commit("one")
-		push("HEAD:refs/heads/main")
-		there.hold.Store(true)
-		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
-		f.Create(m)
+		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
-		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
 		f.ExpectWaiting(m, v1alpha1.ReasonProgressing, "the first push is under way")
 		for _, content := range []string{"two", "three", "four"} {
 			commit(content)
@@ -227,13 +234,8 @@ var _ = Describe("A mirror", func() {
 
 	It("is pushed to again when the process ended in the middle", func() {
 		running := f.Run()
-		commit("one")
-		push("HEAD:refs/heads/main")
-		there.hold.Store(true)
-		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
-		f.Create(m)
+		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
-		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
 		running.Stop()
 		Eventually(there.holding.Load).WithTimeout(20*time.Second).Should(BeZero(), "git has ended")
 		there.hold.Store(false)
@@ -244,12 +246,7 @@ var _ = Describe("A mirror", func() {
 	DescribeTable("ends pushing when it",
 		func(change func(m *v1alpha1.RemoteMirror)) {
 			f.Run()
-			commit("one")
-			push("HEAD:refs/heads/main")
-			there.hold.Store(true)
-			m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
-			f.Create(m)
-			Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+			m := hangs()
 			change(m)
 			Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeZero())
 			Expect(there.refs()).To(BeEmpty())
@@ -336,13 +333,8 @@ var _ = Describe("A mirror", func() {
 
 	It("ends a push when it may not go on, says why, and is pushed to when it may", func() {
 		f.Run()
-		commit("one")
-		push("HEAD:refs/heads/main")
-		there.hold.Store(true)
-		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
-		f.Create(m)
+		m := hangs()
 		expectUpdate(m, v1alpha1.MirrorStarted)
-		Eventually(there.holding.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
 		f.Change(m, func() { m.Spec.BranchRegex = "*" })
 		f.ExpectStalled(m, v1alpha1.ReasonInvalid, "branchRegex is not in RE2 syntax")
 		expectRefused(m, "branchRegex is not in RE2 syntax")
