@@ -29,7 +29,9 @@ func codecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=flowcontrol.apiserver.k8s.io,resources=flowschemas;prioritylevelconfigurations,verbs=list;watch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=forgeplane-apiserver
 
 // build makes the generic API server. It has no storage, and so no admission: endpoints check what they take.
 func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyContentProvider) (*genericapiserver.GenericAPIServer, error) {

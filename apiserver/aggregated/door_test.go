@@ -60,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 	admin, err = newClient(cluster.Administrator())
 	Expect(err).NotTo(HaveOccurred())
-	server, err := cluster.Identity("system:serviceaccount:"+platform+":forgeplane", "system:serviceaccounts")
+	server, err := cluster.Identity("system:serviceaccount:"+platform+":forgeplane-apiserver", "system:serviceaccounts")
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig = filepath.Join(directory, "forgeplane.kubeconfig")
 	Expect(controlplane.WriteKubeconfig(kubeconfig, server)).To(Succeed())

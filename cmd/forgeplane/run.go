@@ -120,8 +120,9 @@ func startLogging(o *options) {
 	klog.SetLogger(log)
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=create,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,resourceNames=forgeplane-manager,verbs=get;update,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=events,verbs=create;patch,roleName=forgeplane-manager
 
 func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager, error) {
 	config, err := clusterConfig(o.kubeconfig)

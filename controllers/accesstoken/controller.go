@@ -44,9 +44,8 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch
 
 // SetupWithManager starts the controller with mgr.
@@ -116,7 +115,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	key := t.Spec.SecretRef.Key
 	if absent {
 		secret.Data = map[string][]byte{key: value}
-		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme()); err != nil {
+		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
 		}
 		err := c.client.Create(ctx, secret)

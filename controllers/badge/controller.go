@@ -36,7 +36,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=badges/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

@@ -37,7 +37,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

@@ -30,9 +30,8 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.Group](ids))}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {

@@ -38,7 +38,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Control
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

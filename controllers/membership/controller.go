@@ -37,7 +37,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, clk cloc
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

@@ -60,10 +60,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	return p
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/finalizers,verbs=update
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=create;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

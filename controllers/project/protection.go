@@ -57,7 +57,7 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 			Branch:     branch,
 		},
 	}
-	if err := controllerutil.SetControllerReference(p, b, c.client.Scheme()); err != nil {
+	if err := controllerutil.SetControllerReference(p, b, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("owning the protection of %s: %w", branch, err)
 	}
 	there := &v1alpha1.ProtectedBranch{}

@@ -55,7 +55,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids Allo
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

@@ -69,7 +69,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 

@@ -38,7 +38,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Control
 	return &Controller{client: c, catalog: cat, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

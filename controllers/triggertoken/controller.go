@@ -42,9 +42,8 @@ func New(
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // SetupWithManager starts the controller with mgr.

@@ -29,7 +29,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.User](ids))}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=users/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.

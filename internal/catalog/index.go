@@ -79,6 +79,12 @@ func branchKey(target, branch string) string { return target + "|" + branch }
 // labelKey is the key of a label of a target by its title.
 func labelKey(target, title string) string { return target + "|" + title }
 
+// Both accounts keep every kind in memory, and the labels of namespaces.
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;remotemirrors;repositorystorages;triggertokens;users,verbs=list;watch,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;jobtokenscopes;labels;memberships;projects;protectedbranches;remotemirrors;repositorystorages;triggertokens;users,verbs=list;watch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-apiserver
+
 // AddIndexes registers every index that a catalog reads, before the cache starts.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, i := range indexes() {

@@ -36,7 +36,7 @@ type Options struct {
 	Log   logr.Logger
 }
 
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;create;patch,roleName=forgeplane-apiserver
 
 // Managed returns a source that issues certificates itself, by an authority of its own, and keeps both in a Secret. Replicas
 // with the same Secret have the same certificate. Either is renewed after two thirds of its life; a new authority is

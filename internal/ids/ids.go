@@ -54,7 +54,10 @@ type Allocator struct {
 // block is a reserved run of ids.
 type block struct{ next, end, size int64 }
 
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,verbs=get;create;update
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,verbs=create,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,resourceNames=forgeplane-ids,verbs=get;update,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,verbs=create,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,resourceNames=forgeplane-ids,verbs=get;update,roleName=forgeplane-apiserver
 
 // New returns an allocator that keeps its counters in namespace. cache has the indexes of the catalog; live reads
 // past it.

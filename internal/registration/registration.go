@@ -13,8 +13,10 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -28,6 +30,9 @@ const (
 	component = "app.kubernetes.io/component"
 
 	group, version, server = "rest.forgeplane.dev", "v4", "forgeplane-apiserver"
+
+	// fieldOwner is the field manager of what is applied.
+	fieldOwner = client.FieldOwner("forgeplane-registration")
 
 	// renewal is how often a server says that it is there, and looks after the registration.
 	renewal = 5 * time.Second
@@ -67,10 +72,10 @@ type Server struct {
 // errNotReady says that the server gives no sign for now.
 var errNotReady = errors.New("the server is not ready")
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,verbs=get;create;patch
-// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=create
-// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;patch;delete
+// A request to apply names what it is to make, so "create" can be bound to a name; one to create does not.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,resourceNames=forgeplane-apiserver,verbs=get;create;patch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Run registers the server, which answers by now, and keeps it registered while it is ready until ctx ends; then it takes it
 // away. The server is to answer until Run returns.
@@ -137,20 +142,16 @@ func (s Server) renew(ctx context.Context) error {
 
 func (s Server) ensureService(ctx context.Context) error {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.Service.Namespace, Name: s.Service.Name}}
-	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: s.ExternalName}
+	want := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: s.ExternalName}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(service), service)
-	switch {
-	case apierrors.IsNotFound(err):
-		service.Spec = spec
-		return s.Client.Create(ctx, service)
-	case err != nil:
+	if client.IgnoreNotFound(err) != nil {
 		return err
-	case service.Spec.Type == spec.Type && service.Spec.ExternalName == spec.ExternalName:
+	}
+	if err == nil && service.Spec.Type == want.Type && service.Spec.ExternalName == want.ExternalName {
 		return nil
 	}
-	before := client.MergeFromWithOptions(service.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	service.Spec.Type, service.Spec.ExternalName = spec.Type, spec.ExternalName
-	return s.Client.Patch(ctx, service, before)
+	service.Spec = want
+	return s.apply(ctx, service, corev1.SchemeGroupVersion.WithKind("Service"))
 }
 
 func (s Server) ensureAPIService(ctx context.Context) error {
@@ -162,22 +163,39 @@ func (s Server) ensureAPIService(ctx context.Context) error {
 	}
 	registered := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: APIService}}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(registered), registered)
-	if apierrors.IsNotFound(err) {
-		registered.Spec = want
-		return s.Client.Create(ctx, registered)
+	if client.IgnoreNotFound(err) != nil {
+		return err
 	}
+	if err == nil {
+		if !s.ours(registered) {
+			return errors.New("another installation has registered it")
+		}
+		if bytes.Equal(registered.Spec.CABundle, want.CABundle) && reflect.DeepEqual(registered.Spec.Service, want.Service) {
+			return nil
+		}
+	}
+	registered.Spec = want
+	return s.apply(ctx, registered, apiregistrationv1.SchemeGroupVersion.WithKind("APIService"))
+}
+
+// apply makes obj what its spec says, and makes it where it is missing. It is a conflict when obj was read and has changed since, or
+// was missing and somebody else has made another one meanwhile.
+func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) error {
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return err
 	}
-	if !s.ours(registered) {
-		return errors.New("another installation has registered it")
+	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": whole["spec"]}}
+	wanted.SetGroupVersionKind(kind)
+	wanted.SetNamespace(obj.GetNamespace())
+	wanted.SetName(obj.GetName())
+	options := []client.ApplyOption{fieldOwner}
+	if version := obj.GetResourceVersion(); version != "" {
+		wanted.SetResourceVersion(version)
+		// An earlier version of Forgeplane is another manager of the same fields.
+		options = append(options, client.ForceOwnership)
 	}
-	if bytes.Equal(registered.Spec.CABundle, want.CABundle) && reflect.DeepEqual(registered.Spec.Service, want.Service) {
-		return nil
-	}
-	before := client.MergeFromWithOptions(registered.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	registered.Spec = want
-	return s.Client.Patch(ctx, registered, before)
+	return s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...)
 }
 
 // ours reports whether a registration is that of this installation.

@@ -32,6 +32,9 @@ func NewWatch(o Options) *Watch { return &Watch{Options: o, signs: map[types.UID
 // NeedLeaderElection is true: one of several replicas suffices.
 func (*Watch) NeedLeaderElection() bool { return true }
 
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=list;delete,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;delete,roleName=forgeplane-manager
+
 // Start watches until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	ticker := w.Clock.NewTicker(patrol)

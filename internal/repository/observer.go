@@ -39,6 +39,8 @@ func (o *Observer) Pushed(project types.NamespacedName) { o.queue.Add(project) }
 // NeedLeaderElection is false: each replica observes the pushes that it has served.
 func (o *Observer) NeedLeaderElection() bool { return false }
 
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
+
 // Start observes until ctx ends.
 func (o *Observer) Start(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, o.queue.ShutDown)

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
@@ -64,9 +65,10 @@ func NewSecret(t *v1alpha1.TriggerToken, value string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: t.Namespace, Name: ref.Name,
 			Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(t, v1alpha1.GroupVersion.WithKind("TriggerToken")),
-			},
+			// It blocks nobody who deletes the token: that takes a right of its own in some clusters.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
+			}},
 		},
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ref.Key: []byte(value)},
 	}

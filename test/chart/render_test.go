@@ -131,8 +131,11 @@ var _ = Describe("The chart", func() {
 			if o.GetKind() == "Namespace" && o.GetName() == namespace {
 				continue // Helm makes that of the release
 			}
+			if o.GetKind() == "ServiceAccount" && o.GetName() != "forgeplane" {
+				continue // that of a process which the mode does not have
+			}
 			got := named(rendered, o.GetKind(), o.GetName())
-			for _, part := range []string{"rules", "roleRef", "subjects", "spec"} {
+			for _, part := range []string{"rules", "roleRef", "spec"} {
 				if content, ok := o.Object[part]; ok {
 					Expect(got.Object).To(HaveKeyWithValue(part, content), "%s %s", o.GetKind(), o.GetName())
 				}
@@ -174,6 +177,35 @@ var _ = Describe("The chart", func() {
 		}
 		for _, o := range rendered {
 			Expect(o.GetName()).NotTo(BeElementOf("forgeplane-all", "forgeplane-activity"), o.GetKind())
+		}
+	})
+
+	It("gives each process an account of its own, with the rights of its part", func() {
+		for mode, parts := range map[string]map[string]string{
+			image: {"all": "forgeplane"},
+			valuesFile(separate + "image: {repository: forge.example/forgeplane}"): {"manager": "forgeplane-manager", "apiserver": "forgeplane-apiserver"},
+		} {
+			rendered := render(mode)
+			var accounts, used []string
+			for part, account := range parts {
+				Expect(pod(rendered, part).ServiceAccountName).To(Equal(account))
+				used = append(used, account)
+			}
+			for _, o := range rendered {
+				switch o.GetKind() {
+				case "ServiceAccount":
+					accounts = append(accounts, o.GetName())
+				case "ClusterRoleBinding", "RoleBinding":
+					subjects := o.Object["subjects"].([]any)
+					Expect(subjects).To(HaveLen(1), o.GetName())
+					of := subjects[0].(map[string]any)["name"].(string)
+					Expect(used).To(ContainElement(of))
+					if of != "forgeplane" && o.GetName() != "forgeplane-authentication-reader" {
+						Expect(of).To(Equal(o.GetName()), "who has whose rights")
+					}
+				}
+			}
+			Expect(accounts).To(ConsistOf(used))
 		}
 	})
 

@@ -2,6 +2,7 @@ package conventions_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -46,14 +47,16 @@ func roles(t *testing.T, file string) []role {
 	}
 }
 
-// permissions writes rules as sorted lines of namespace, group, resource and verb.
+// permissions writes rules as sorted lines of namespace, group, resource, name and verb.
 func permissions(namespace string, rules ...rbacv1.PolicyRule) []string {
 	var all []string
 	for _, r := range rules {
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
 				for _, verb := range r.Verbs {
-					all = append(all, strings.Join([]string{"in " + namespace, group, resource, verb}, " "))
+					for _, name := range append(r.ResourceNames, "any")[:max(len(r.ResourceNames), 1)] {
+						all = append(all, strings.Join([]string{"in " + namespace, group, resource, name, verb}, " "))
+					}
 				}
 			}
 		}
@@ -91,12 +94,15 @@ func TestATenantsRolesHoldTheNamespacedKindsAndNoStatus(t *testing.T) {
 	g.Expect(want).To(BeEmpty(), "no role has this label")
 }
 
-// markers finds what the code says that it needs.
-func markers(t *testing.T) []string {
+// accounts are the roles of Forgeplane's own, by name: one for each part.
+var accounts = []string{"forgeplane-apiserver", "forgeplane-manager"}
+
+// markers finds what the code says that it needs, by the name of the role.
+func markers(t *testing.T) map[string][]string {
 	t.Helper()
 	g := NewWithT(t)
-	var all []string
-	for _, directory := range []string{"controllers", "internal", "cmd", "apiserver"} {
+	all := map[string][]string{}
+	for directory, usual := range map[string]string{"controllers": "forgeplane-manager", "internal": "", "cmd": "", "apiserver": ""} {
 		err := filepath.WalkDir(filepath.Join("../..", directory), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -104,19 +110,25 @@ func markers(t *testing.T) []string {
 			text, err := os.ReadFile(path)
 			for line := range strings.Lines(string(text)) {
 				if marker, ok := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:rbac:"); ok {
-					all = append(all, marked(marker)...)
+					role, permissions := marked(marker)
+					role = cmp.Or(role, usual)
+					g.Expect(role).To(BeElementOf(accounts), "%s: say by roleName whose it is: %s", path, marker)
+					g.Expect(directory == "apiserver" && role != "forgeplane-apiserver").To(BeFalse(), "%s: the servers have another role: %s", path, marker)
+					all[role] = append(all[role], permissions...)
 				}
 			}
 			return err
 		})
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	g.Expect(all).NotTo(BeEmpty())
-	slices.Sort(all)
-	return slices.Compact(all)
+	for role := range all {
+		slices.Sort(all[role])
+		all[role] = slices.Compact(all[role])
+	}
+	return all
 }
 
-func marked(marker string) []string {
+func marked(marker string) (role string, all []string) {
 	var namespace string
 	var r rbacv1.PolicyRule
 	for part := range strings.SplitSeq(marker, ",") {
@@ -127,27 +139,45 @@ func marked(marker string) []string {
 			r.APIGroups = values
 		case "resources":
 			r.Resources = values
+		case "resourceNames":
+			r.ResourceNames = values
 		case "verbs":
 			r.Verbs = values
 		case "namespace":
 			namespace = values[0]
+		case "roleName":
+			role = values[0]
 		}
 	}
-	return permissions(namespace, r)
+	return role, permissions(namespace, r)
 }
 
-func TestTheManagersRoleIsWhatTheCodeAsksFor(t *testing.T) {
-	g := NewWithT(t)
-	var granted []string
+// granted is what the roles of Forgeplane's own allow, by their name.
+func granted(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
 	for _, r := range roles(t, "role.yaml") {
-		granted = append(granted, permissions(r.Metadata.Namespace, r.Rules...)...)
+		all[r.Metadata.Name] = append(all[r.Metadata.Name], permissions(r.Metadata.Namespace, r.Rules...)...)
 	}
-	slices.Sort(granted)
-	g.Expect(granted).NotTo(ContainElement(ContainSubstring("*")), "wildcards grant what nobody has thought of")
-	g.Expect(granted).To(Equal(markers(t)))
-	for _, p := range granted {
-		if strings.HasPrefix(p, "in  ") && strings.Contains(p, " secrets ") {
-			g.Expect(p).To(MatchRegexp(" (get|list|watch|create|patch)$"), "Secrets of tenants are neither replaced nor deleted")
+	for role := range all {
+		slices.Sort(all[role])
+	}
+	return all
+}
+
+func TestRoles_areWhatTheCodeOfEachAccountAsksFor(t *testing.T) {
+	g := NewWithT(t)
+	allowed := granted(t)
+	g.Expect(allowed).To(Equal(markers(t)))
+	g.Expect(allowed).To(HaveLen(len(accounts)))
+	for role, all := range allowed {
+		g.Expect(all).NotTo(ContainElement(ContainSubstring("*")), "%s: wildcards grant what nobody has thought of", role)
+		for _, p := range all {
+			if strings.HasPrefix(p, "in  ") && strings.Contains(p, " secrets ") {
+				g.Expect(p).To(MatchRegexp(" (get|list|watch|create|patch)$"), "Secrets of tenants are neither replaced nor deleted")
+			}
+			g.Expect(p).NotTo(MatchRegexp(`(rbac\.authorization\.k8s\.io|serviceaccounts|impersonate|escalate|bind)`), "%s: nobody makes himself more than he is", role)
+			g.Expect(p).NotTo(MatchRegexp("apiservices any "), "%s: other APIs are not Forgeplane's", role)
 		}
 	}
 }

@@ -61,7 +61,7 @@ import (
 const PlatformNamespace = "forgeplane-system"
 
 // serviceAccount is who the controllers are.
-const serviceAccount = "system:serviceaccount:" + PlatformNamespace + ":forgeplane"
+const serviceAccount = "system:serviceaccount:" + PlatformNamespace + ":forgeplane-manager"
 
 const (
 	startTimeout = 2 * time.Minute

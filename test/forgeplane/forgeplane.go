@@ -17,9 +17,6 @@ import (
 const (
 	// Namespace is that of the platform: it holds the Secrets of access tokens.
 	Namespace = "forgeplane-system"
-	// serviceAccount is who Forgeplane is in the cluster, here by a certificate of that name: a permission that is missing
-	// in config/rbac is missing here too.
-	serviceAccount = "system:serviceaccount:" + Namespace + ":forgeplane"
 
 	// grace is for pushes under way.
 	grace        = 15 * time.Second
@@ -35,6 +32,16 @@ const (
 	Manager   Part = "manager"
 	APIServer Part = "apiserver"
 )
+
+// Account is who a process with this part is in the cluster, here by a certificate of that name: a permission that is missing in
+// config/rbac is missing here too.
+func (p Part) Account() string {
+	account := "system:serviceaccount:" + Namespace + ":forgeplane"
+	if p == All {
+		return account
+	}
+	return account + "-" + string(p)
+}
 
 // Options say what to start.
 type Options struct {
@@ -63,7 +70,8 @@ type Options struct {
 
 // Program returns how to run Forgeplane, and writes the kubeconfig file that it needs.
 func (o Options) Program() (process.Program, error) {
-	identity, err := o.ControlPlane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
+	part := cmp.Or(o.Part, All)
+	identity, err := o.ControlPlane.Identity(part.Account(), "system:serviceaccounts", "system:serviceaccounts:"+Namespace)
 	if err != nil {
 		return process.Program{}, err
 	}
@@ -71,7 +79,6 @@ func (o Options) Program() (process.Program, error) {
 	if err := controlplane.WriteKubeconfig(kubeconfig, identity); err != nil {
 		return process.Program{}, err
 	}
-	part := cmp.Or(o.Part, All)
 	args := []string{
 		string(part),
 		"--development",

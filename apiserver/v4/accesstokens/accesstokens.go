@@ -16,9 +16,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves personal access tokens.
 type Family struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves the badges of projects.
 type Family struct {

@@ -20,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves deploy keys.
 type Family struct {

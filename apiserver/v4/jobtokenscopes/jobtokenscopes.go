@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=get;create;patch,roleName=forgeplane-apiserver
 
 // Family serves the job token scopes of projects.
 type Family struct {

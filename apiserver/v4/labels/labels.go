@@ -40,7 +40,7 @@ type Family struct {
 // maxRendered is how many descriptions are not rendered again.
 const maxRendered = 1024
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
 func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, s Subscriptions, c Counter) *Family {

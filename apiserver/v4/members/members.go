@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves the members of projects and groups.
 type Family struct {

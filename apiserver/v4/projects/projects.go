@@ -33,7 +33,7 @@ type Family struct {
 	home string
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
 // of all users.

@@ -31,7 +31,7 @@ type Family struct {
 	guard   *auth.Guard
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
 func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {

@@ -26,8 +26,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,roleName=forgeplane-apiserver
 
 // Family serves the mirrors of projects.
 type Family struct {

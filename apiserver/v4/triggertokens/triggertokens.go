@@ -25,10 +25,9 @@ import (
 // maxDescription is how long a description may be.
 const maxDescription = 1024
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create,roleName=forgeplane-apiserver
 
 // Uses knows when something was last used; an activity.Store does.
 type Uses interface {

@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=users/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=users/status,verbs=patch,roleName=forgeplane-apiserver
 
 // Family serves users.
 type Family struct {
