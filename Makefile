@@ -66,10 +66,10 @@ generate: ## Generate Go code from the API types.
 	@$(CONTROLLER_GEN) object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the custom resource definitions, the permissions, and their copy in the chart.
+manifests: ## Generate the custom resource definitions, the permissions, and the chart's copy of config.
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd
 	@$(CONTROLLER_GEN) rbac:roleName=forgeplane-manager paths=./cmd/... paths=./controllers/... paths=./apiserver/... paths=./internal/... output:rbac:dir=config/rbac
-	@rm -rf charts/forgeplane/files && mkdir charts/forgeplane/files && cp -R config/crd config/rbac charts/forgeplane/files
+	@rm -rf charts/forgeplane/files && mkdir charts/forgeplane/files && cp -R config/crd config/rbac config/admission charts/forgeplane/files
 
 .PHONY: clean
 clean: ## Remove what was built. The data of "make run" stays in .dev.

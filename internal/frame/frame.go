@@ -227,6 +227,8 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	return true, nil
 }
 
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;labels;projects;protectedbranches;remotemirrors;triggertokens;users,verbs=pin,roleName=forgeplane-manager
+
 // identify sets spec.id where it is missing, and reports whether that changed the object.
 func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 	identified, ok := client.Object(obj).(Identified)

@@ -197,8 +197,10 @@ func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"namespace", "service_account", "role", "role_binding", "tenant_roles"} {
-		if err := createAll(ctx, admin, filepath.Join(root, "config", "rbac", name+".yaml")); err != nil {
+	for _, name := range []string{
+		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "admission/pin",
+	} {
+		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
 			return err
 		}
 	}

@@ -130,6 +130,12 @@ func (w *world) try(attempts ...attempt) {
 		By(a.what)
 		a.object.SetNamespace(w.space)
 		a.object.SetName(fmt.Sprintf("attempt-%d", i))
+		if identified, ok := a.object.(frame.Identified); ok && pinned(identified) {
+			// She may not pin an id. Nor would it help her if an administrator were talked into it.
+			w.expectPinRefused(identified)
+			w.Create(a.object)
+			continue
+		}
 		w.declare(a.object)
 	}
 	for _, a := range attempts {
@@ -143,6 +149,18 @@ func (w *world) try(attempts ...attempt) {
 		}).WithTimeout(20 * time.Second).Should(Succeed())
 	}
 	w.expectUntouched()
+}
+
+func pinned(obj frame.Identified) bool {
+	spec, _ := obj.IDs()
+	return *spec != 0
+}
+
+// expectPinRefused expects that Mallory cannot create obj as it is, because of its id.
+func (w *world) expectPinRefused(obj frame.Identified) {
+	GinkgoHelper()
+	refused := obj.DeepCopyObject().(client.Object)
+	Expect(w.editor.Create(GinkgoT().Context(), refused)).To(pinRefused, "%T %s", obj, obj.GetName())
 }
 
 // expectUntouched expects that what is not in Mallory's namespace is as it was, and that she has no more say in it.

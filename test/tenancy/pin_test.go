@@ -1,0 +1,206 @@
+package tenancy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// pinRefused matches the refusal of an id that somebody chose who may not.
+var pinRefused = And(
+	Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("omit spec.id: Forgeplane allocates one"), ContainSubstring("the verb pin on "))))
+
+// tenants are those who may write in one namespace, by the role of Kubernetes that they have there.
+var tenants = []string{"edit", "admin"}
+
+var _ = Describe("A REST id", func() {
+	var f *forge.Forge
+	var space string
+	BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		space = f.NewNamespace()
+	})
+
+	// tenant returns a client of somebody who has a ClusterRole in the namespace, when the role is in force.
+	tenant := func(ctx context.Context, roles ...string) client.Client {
+		GinkgoHelper()
+		name := fmt.Sprint(roles, "@", space)
+		for _, role := range roles {
+			f.Create(&rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "has-" + role},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+			})
+		}
+		as := cluster.ClientOf(name)
+		Eventually(func() error {
+			return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll)
+		}).WithTimeout(20 * time.Second).Should(Succeed())
+		return as
+	}
+
+	// identified are objects of all namespaced kinds that have an id.
+	identified := func() []frame.Identified {
+		acme := forge.Group("acme").In(space).Build()
+		web := forge.Project("web").In(acme).Build()
+		return []frame.Identified{
+			acme, web, forge.DeployKey("k").Of(web).Build(), forge.ProtectedBranch("b").Of(web).Build(),
+			forge.TriggerToken("t").Of(web).Build(), forge.Badge("b").Of(web).Build(),
+			forge.RemoteMirror("m", "https://example.com/m.git").Of(web).Build(), forge.LabelTitled("l").Of(web).Build(),
+		}
+	}
+	copyOf := func(obj frame.Identified) frame.Identified { return obj.DeepCopyObject().(frame.Identified) }
+	pin := func(obj frame.Identified, id int64) frame.Identified {
+		obj = copyOf(obj)
+		spec, _ := obj.IDs()
+		*spec = id
+		return obj
+	}
+	patch := func(text string, args ...any) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, text, args...))
+	}
+
+	for _, role := range tenants {
+		It("is not chosen by whoever has the role "+role+" in a namespace, whatever the way and the kind", func(ctx SpecContext) {
+			as := tenant(ctx, role)
+			for _, obj := range identified() {
+				what := fmt.Sprintf("%T", obj)
+				Eventually(func() error { return as.Create(ctx, pin(obj, 77), client.DryRunAll) }).
+					WithTimeout(20*time.Second).Should(pinRefused, what)
+				Expect(as.Create(ctx, pin(obj, 77))).To(pinRefused, what)
+				generated := pin(obj, 77)
+				generated.SetName("")
+				generated.SetGenerateName("any-")
+				Expect(as.Create(ctx, generated)).To(pinRefused, what)
+				Expect(apply(ctx, as, pin(obj, 77))).To(pinRefused, what)
+
+				Expect(as.Create(ctx, copyOf(obj))).To(Succeed(), what)
+				again := copyOf(obj)
+				Expect(as.Get(ctx, client.ObjectKeyFromObject(again), again)).To(Succeed())
+				Expect(as.Update(ctx, pin(again, 77))).To(pinRefused, what+" replaced")
+				Expect(as.Patch(ctx, again, patch(`{"spec":{"id":77}}`))).To(pinRefused, what)
+				Expect(as.Patch(ctx, again, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/id","value":77}]`)))).To(pinRefused, what)
+				Expect(apply(ctx, as, pin(obj, 77))).To(pinRefused, what)
+				Expect(as.Patch(ctx, again, patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), what)
+			}
+		})
+	}
+
+	It("is left alone, dropped and put back by a tenant who applies the same again", func(ctx SpecContext) {
+		as := tenant(ctx, "edit")
+		f.Run()
+		acme := forge.Group("acme").In(space).Build()
+		Expect(apply(ctx, as, acme)).To(Succeed())
+		f.ExpectReady(acme)
+		id := acme.Status.ID
+		Expect(id).NotTo(BeZero())
+		Expect(apply(ctx, as, acme.DeepCopy())).To(Succeed(), "with the id")
+		bare := forge.Group("acme").In(space).Build()
+		Expect(apply(ctx, as, bare)).To(Succeed(), "by server-side apply without it")
+		f.Refresh(acme)
+		Expect(acme.Spec.ID).To(Equal(id), "it is Forgeplane's field")
+
+		replaced := acme.DeepCopy()
+		replaced.Spec.ID = 0
+		Expect(as.Update(ctx, replaced)).To(Succeed(), "replaced without it")
+		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"spec":{"id":%d}}`, id))).To(Succeed(), "put back by the tenant")
+		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"spec":{"id":null}}`))).To(Succeed(), "patched away")
+		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"spec":{"id":%d}}`, id+1))).NotTo(Succeed())
+		f.ExpectReady(acme)
+		Expect(acme.Spec.ID).To(Equal(id), "put back by Forgeplane")
+	})
+
+	It("that an administrator pinned in vain is not exchanged for another by the tenant", func(ctx SpecContext) {
+		as := tenant(ctx, "edit")
+		one, another := forge.Group("one").In(space).ID(5).Build(), forge.Group("another").In(space).ID(5).Build()
+		f.Create(one, another)
+		holder, stalled := forge.ByAge(one, another)
+		f.ExpectReady(holder)
+		f.ExpectStalled(stalled, v1alpha1.ReasonAlreadyExists)
+		Expect(as.Patch(ctx, copyOf(stalled), patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), "left as it is")
+		Expect(as.Patch(ctx, copyOf(stalled), patch(`{"spec":{"id":null}}`))).To(Succeed(), "dropped")
+		Expect(as.Patch(ctx, copyOf(stalled), patch(`{"spec":{"id":6}}`))).To(pinRefused, "another one")
+		Expect(as.Patch(ctx, copyOf(stalled), patch(`{"spec":{"id":5}}`))).To(pinRefused, "the same one again")
+		f.Run()
+		f.ExpectReady(stalled)
+		_, status := stalled.IDs()
+		Expect(*status).NotTo(Equal(int64(5)))
+	})
+
+	It("does not come along with a status or with finalizers", func(ctx SpecContext) {
+		f.Create(&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "writes-status-" + space},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"groups/status", "groups/finalizers"}, Verbs: []string{"patch", "update"},
+			}},
+		})
+		as := tenant(ctx, "edit", "writes-status-"+space)
+		acme := forge.Group("acme").In(space).Build()
+		f.Create(acme)
+		Expect(as.Status().Patch(ctx, acme.DeepCopy(), patch(`{"spec":{"id":77},"status":{"observedGeneration":-1}}`))).To(Succeed())
+		f.Refresh(acme)
+		Expect(acme.Spec.ID).To(BeZero())
+	})
+
+	It("is pinned by who restores a backup, in the namespaces where he may, and by a cluster administrator", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "forgeplane-restore")
+		acme := forge.Group("acme").In(space).ID(70).Build()
+		Eventually(func() error { return as.Create(ctx, acme) }).WithTimeout(20 * time.Second).Should(Succeed())
+		for _, obj := range identified()[1:] {
+			Expect(as.Create(ctx, pin(obj, 71))).To(Succeed(), "%T", obj)
+		}
+		other := forge.Group("other").In(f.NewNamespace()).ID(72).Build()
+		Expect(as.Create(ctx, other.DeepCopy())).To(Satisfy(apierrors.IsForbidden))
+		Expect(f.Live().Create(ctx, other)).To(Succeed())
+	})
+
+	It("of a kind without a namespace takes the right everywhere", func(ctx SpecContext) {
+		name := "writes-users-" + space
+		f.Create(&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"users", "accesstokens"}, Verbs: []string{"create"},
+			}},
+		}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+		})
+		as := cluster.ClientOf(name)
+		ada := forge.User("ada").Build()
+		Eventually(func() error { return as.Create(ctx, ada.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Expect(as.Create(ctx, pin(ada, 77))).To(pinRefused)
+		Expect(as.Create(ctx, pin(forge.AccessToken("t").For(ada).Build(), 77))).To(pinRefused)
+	})
+})
+
+// apply applies an object as "kubectl apply --server-side" does.
+func apply(ctx context.Context, as client.Client, obj client.Object) error {
+	GinkgoHelper()
+	gvk, err := as.GroupVersionKindFor(obj)
+	Expect(err).NotTo(HaveOccurred())
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	Expect(err).NotTo(HaveOccurred())
+	declared := &unstructured.Unstructured{Object: map[string]any{"spec": fields["spec"]}}
+	declared.SetGroupVersionKind(gvk)
+	declared.SetNamespace(obj.GetNamespace())
+	declared.SetName(obj.GetName())
+	text, err := json.Marshal(declared)
+	Expect(err).NotTo(HaveOccurred())
+	return as.Patch(ctx, declared, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("gitops"), client.ForceOwnership)
+}
