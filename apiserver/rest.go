@@ -92,7 +92,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
 	return endpoint.NewHandler(
 		endpoint.Options{
-			Guard: o.guard, Log: o.log, Observe: o.observe, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) },
+			Guard: o.guard, Log: o.log, Observe: o.observe, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},

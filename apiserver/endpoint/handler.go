@@ -46,6 +46,9 @@ type Options struct {
 	BodyWait time.Duration
 	// Busy reports whether an error says that there was no time, and may be some later; nil where none does.
 	Busy func(err error) bool
+	// Exceeded returns what an error says of a limit of the server that the request exceeds, a sentence for the client, and "" if it says
+	// nothing of one; nil where none does.
+	Exceeded func(err error) string
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -313,6 +316,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &e):
 	case h.options.Busy != nil && h.options.Busy(err):
 		e = busy(busyRetry)
+	case h.options.Exceeded != nil && h.options.Exceeded(err) != "":
+		e = Message(http.StatusRequestEntityTooLarge, "%s", h.options.Exceeded(err))
 	default:
 		if !errors.Is(r.Context().Err(), context.Canceled) {
 			h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))

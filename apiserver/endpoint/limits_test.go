@@ -148,3 +148,27 @@ func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
 		t.Errorf("got %d %s, %v (%v)", w.Code, w.Body, w.Header(), err)
 	}
 }
+
+func TestExceededLimit_isSaid(t *testing.T) {
+	type request struct{}
+	tooMuch := errors.New("too much")
+	h := endpoint.NewHandler(endpoint.Options{
+		Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"),
+		Exceeded: func(err error) string {
+			if errors.Is(err, tooMuch) {
+				return "This takes more than 100% of what there is."
+			}
+			return ""
+		},
+	}, endpoint.Table{endpoint.Get("/history", func(context.Context, *request) (endpoint.None, error) {
+		return endpoint.None{}, fmt.Errorf("walking: %w", tooMuch)
+	})})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/history", http.NoBody))
+	if w.Code != 413 || w.Body.String() != `{"message":"This takes more than 100% of what there is."}` {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if err := endpointtest.Of(t, h).Check(http.MethodGet, "/history", w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		t.Error(err)
+	}
+}

@@ -235,7 +235,7 @@ var (
 		408: {description: "The request came too slowly.", families: []string{messageError}},
 		409: {description: "Something else is in the way.", families: []string{messageError}},
 		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
-		413: {description: "The request is too large.", families: []string{messageError}},
+		413: {description: "The request is too large, or takes more than the server allows.", families: []string{messageError}},
 		415: {description: "The body is of a type that is not taken.", families: []string{parameterError}},
 		422: {description: "What is asked for cannot be done.", families: []string{messageError, validationError}},
 		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},

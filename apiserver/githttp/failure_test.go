@@ -224,7 +224,7 @@ func TestAPushThatIsTooLarge(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "big", random(3<<20))
 	f.unchanged(t, p, func() {
-		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"), "remote: fatal: pack exceeds maximum allowed size")
+		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"), "remote: fatal: The push has more than the 100000 bytes that the server takes in one push.")
 	})
 }
 

@@ -59,6 +59,8 @@ func noCache(header http.Header) {
 func (h *Handler) explain(ctx context.Context, err error) refusal {
 	const later = "Please try again later, and tell an administrator if it goes on."
 	switch {
+	case git.LimitReached(err) != "":
+		return refusal{status: http.StatusRequestEntityTooLarge, text: git.LimitReached(err)}
 	case errors.Is(err, errTimeout):
 		return refusal{status: http.StatusServiceUnavailable, text: "The request took too long."}
 	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):

@@ -55,6 +55,7 @@ type options struct {
 	runtimeDir     string
 	hookBinary     string
 	gitBinary      string
+	gitLimits      limits
 	maintenance    repository.Limits
 	allowTargets   []string
 
@@ -68,7 +69,7 @@ func defaults(p parts) *options {
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git", home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
+		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
 		activityDatabase: activityDatabase{path: "/var/lib/forgeplane/activity.db"}, single: p.controllers && p.server,
@@ -82,7 +83,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "address that serves /metrics; 0 for none")
 	f.StringVar(&o.pprofAddress, "pprof-address", o.pprofAddress, "address that serves profiles at /debug/pprof, to whoever reaches it; 0 for none")
 	f.BoolVarP(&o.verbose, "verbose", "v", o.verbose, "log what is done and decided, not only what goes wrong")
-	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39 or later")
+	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39.1 or later")
+	o.gitLimits.bind(f)
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
 	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
@@ -128,6 +130,9 @@ func (o *options) validate() error {
 	}
 	if o.maintenance.Concurrency < 0 || o.maintenance.Timeout <= 0 {
 		return errors.New("--maintenance-concurrency is to be 0 or more, and --maintenance-timeout more than 0")
+	}
+	if err := o.gitLimits.validate(); err != nil {
+		return err
 	}
 	if _, err := o.targets(); err != nil {
 		return err

@@ -2,9 +2,12 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // parse returns the options of a process with all parts.
@@ -33,11 +36,25 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--kubernetes-url":           {"--kubernetes-url=localhost"},
 		"--maintenance-concurrency":  {"--maintenance-concurrency=-1"},
 		"--maintenance-timeout":      {"--maintenance-timeout=0s"},
+		"--git-memory-limit":         {"--git-memory-limit=10Mi"},
+		"--git-cpu-limit":            {"--git-cpu-limit=10ms"},
 		"--activity-database":        {"--activity-database=postgres://localhost/forgeplane"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
 	}
 	NewWithT(t).Expect(parse(t).validate()).To(Succeed())
+}
+
+func TestLimits_zeroIsNone(t *testing.T) {
+	g := NewWithT(t)
+	usual := parse(t).gitLimits.git()
+	g.Expect(usual).To(Equal(git.Limits{Memory: git.DefaultMemory, CPU: git.DefaultCPU}))
+	none := parse(t, "--git-memory-limit=0", "--git-cpu-limit=0s")
+	g.Expect(none.validate()).To(Succeed())
+	g.Expect(none.gitLimits.git()).To(Equal(git.Limits{Memory: -1, CPU: -1}))
+	chosen := parse(t, "--git-memory-limit=2Gi", "--git-cpu-limit=1m")
+	g.Expect(chosen.validate()).To(Succeed())
+	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{Memory: 2 << 30, CPU: time.Minute}))
 }
 
 func TestRatesAreLimitedUnlessInDevelopment(t *testing.T) {

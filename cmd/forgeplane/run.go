@@ -66,7 +66,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary})
+	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git()})
 	if err != nil {
 		return err
 	}

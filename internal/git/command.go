@@ -32,7 +32,8 @@ type Error struct {
 	ExitCode int
 	// Stderr is the end of what git said, without credentials.
 	Stderr string
-	// Err is the cause: that of the context if it ended the command, else that of package os/exec.
+	// Err is the cause: that of the context if it ended the command, a *LimitError where the server does not allow more, else that of
+	// package os/exec.
 	Err error
 }
 
@@ -56,6 +57,7 @@ type command struct {
 	progress io.Writer // sees standard error as well
 	secrets  []string  // never to be seen in an Error
 	nice     bool      // others go first
+	bounds   bounds    // past those of the engine
 }
 
 // run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
@@ -73,7 +75,6 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	if c.progress != nil {
 		cmd.Stderr = io.MultiWriter(stderr, c.progress)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
 	var kill *time.Timer
 	cmd.Cancel = func() error {
@@ -81,7 +82,8 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		return signal(syscall.SIGTERM)
 	}
 
-	err := c.start(cmd)
+	b := e.bounds.atMost(c.bounds)
+	err := e.start(cmd, b, c.nice)
 	if err == nil {
 		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
 	}
@@ -98,19 +100,11 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	failure := &Error{Command: c.args[0], ExitCode: -1, Stderr: redact(stderr.String(), c.secrets), Err: err}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		failure.ExitCode = exit.ExitCode()
+		if exceeded := b.exceeded(err, failure.Stderr); exceeded != nil {
+			failure.Err = exceeded
+		}
 	}
 	return failure
-}
-
-// niceness is that of commands that others need not wait for.
-const niceness = 10
-
-func (c command) start(cmd *exec.Cmd) error {
-	err := cmd.Start()
-	if err == nil && c.nice {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness) // it may have ended
-	}
-	return err
 }
 
 // output runs git and returns what it writes, at most limit bytes.

@@ -35,6 +35,8 @@ type Options struct {
 	// 64 if 0. StreamWait is how long one of either waits for its turn. 30 seconds if 0.
 	MaxArchives, MaxBlobs int64
 	StreamWait            time.Duration
+	// Limits are those of all repositories and processes.
+	Limits Limits
 }
 
 // commandTimeout is what CommandTimeout is if nobody says it.
@@ -45,6 +47,9 @@ type Engine struct {
 	binary  string
 	version Version
 	env     []string
+	bounds  bounds
+	// halts says that processes are bounded while they are halted.
+	halts   bool
 	readers *readers
 	results *results
 	// patience is for a command of which nobody has said how long it may take.
@@ -54,18 +59,19 @@ type Engine struct {
 	archives, blobs streams
 }
 
-// Version is that of the git binary.
-type Version struct{ Major, Minor int }
+// Version is that of the git binary. What a vendor or a candidate has behind it, as in 2.39.5.windows.1, does not count.
+type Version struct{ Major, Minor, Patch int }
 
-// Needed is the oldest version that works. It is the first with `merge-tree --write-tree` in a state to be relied upon.
-var Needed = Version{2, 39}
+// Needed is the oldest version that can be used: those before it can be made to write past their memory by what lies in a
+// repository (CVE-2022-41903, CVE-2022-23521).
+var Needed = Version{2, 39, 1}
 
 // AtLeast reports whether v is w or newer.
 func (v Version) AtLeast(w Version) bool {
-	return v.Major > w.Major || v.Major == w.Major && v.Minor >= w.Minor
+	return slices.Compare([]int{v.Major, v.Minor, v.Patch}, []int{w.Major, w.Minor, w.Patch}) >= 0
 }
 
-func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
 // NewEngine looks for the git binary and asks for its version. The error says what to install where it is missing or too old.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
@@ -76,7 +82,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
-	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
+	e := &Engine{binary: path, env: environment(os.Getenv), bounds: o.Limits.bounds(), walks: semaphore.NewWeighted(maxWalks)}
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
 	wait := cmp.Or(o.StreamWait, streamWait)
 	e.archives = streams{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), wait}
@@ -84,7 +90,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := e.output(ctx, 1024, command{args: []string{"version"}})
+	out, err := e.answer(ctx, "version")
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its version: %w", path, err)
 	}
@@ -97,6 +103,18 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
+// answer runs the first command, and finds out by it how processes can be bounded: some sandboxes do not allow to halt them.
+func (e *Engine) answer(ctx context.Context, args ...string) ([]byte, error) {
+	e.halts = true
+	out, err := e.output(ctx, 1024, command{args: args})
+	failed := (*Error)(nil)
+	if !errors.As(err, &failed) || failed.ExitCode >= 0 || ctx.Err() != nil || errors.Is(err, ErrOutputTooLarge) {
+		return out, err
+	}
+	e.halts = false
+	return e.output(ctx, 1024, command{args: args})
+}
+
 // Close ends the processes that wait for their next use. Objects cannot be read through the engine any more.
 func (e *Engine) Close() {
 	e.readers.close()
@@ -106,16 +124,18 @@ func (e *Engine) Close() {
 // Version returns the version of the git binary.
 func (e *Engine) Version() Version { return e.version }
 
-var versionText = regexp.MustCompile(`^git version (\d{1,4})\.(\d{1,4})`)
+var versionText = regexp.MustCompile(`^git version (\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[^0-9].*)?\s*$`)
 
 func parseVersion(text string) (Version, error) {
 	m := versionText.FindStringSubmatch(text)
 	if m == nil {
 		return Version{}, errors.New("the answer is not that of git")
 	}
-	major, _ := strconv.Atoi(m[1])
-	minor, _ := strconv.Atoi(m[2])
-	return Version{major, minor}, nil
+	var number [3]int
+	for i := range number {
+		number[i], _ = strconv.Atoi(m[i+1]) // one that is not there is 0
+	}
+	return Version{number[0], number[1], number[2]}, nil
 }
 
 // environment is all that a git process sees of the world, but for settings of a single command. No GIT_ variable is
@@ -162,6 +182,10 @@ var settings = slices.Concat([]setting{
 	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
 	{"core.fsync", "committed,derived-metadata"},
 	{"receive.unpackLimit", strconv.Itoa(unpackLimit)},
+	// The memory and the processors of one process.
+	{"pack.threads", "1"}, {"index.threads", "1"}, {"fetch.parallel", "1"},
+	{"pack.windowMemory", "64m"}, {"pack.deltaCacheSize", "64m"}, {"core.deltaBaseCacheLimit", "32m"},
+	{"core.bigFileThreshold", "32m"}, // what is larger is never in memory as a whole
 	{"receive.fsckObjects", "true"},
 	{"fetch.fsckObjects", "true"},
 	{"transfer.hideRefs", InternalRefs},

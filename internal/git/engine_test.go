@@ -15,8 +15,8 @@ import (
 
 func TestNewEngineSaysWhatIsWrong(t *testing.T) {
 	for about, c := range map[string]struct{ binary, want string }{
-		"missing":  {"/nonexistent/git", "git 2.39 or newer must be installed"},
-		"too old":  {script(t, "echo git version 2.38.9"), "is git 2.38: 2.39 or newer must be installed"},
+		"missing":  {"/nonexistent/git", "git 2.39.1 or newer must be installed"},
+		"too old":  {script(t, "echo git version 2.38.9"), "is git 2.38.9: 2.39.1 or newer must be installed"},
 		"not git":  {script(t, "echo hello"), "the answer is not that of git"},
 		"failing":  {script(t, "echo no licence >&2; exit 3"), "no licence"},
 		"babbling": {script(t, "yes"), git.ErrOutputTooLarge.Error()},
@@ -32,14 +32,16 @@ func TestVersions(t *testing.T) {
 	if v := newEngine(t).Version(); !v.AtLeast(git.Needed) {
 		t.Errorf("got %s", v)
 	}
-	for _, v := range []git.Version{{2, 39}, {2, 100}, {3, 0}} {
-		if !v.AtLeast(git.Needed) {
-			t.Errorf("%s must do", v)
-		}
-	}
-	for _, v := range []git.Version{{2, 38}, {1, 99}} {
-		if v.AtLeast(git.Needed) {
-			t.Errorf("%s must not do", v)
+	for text, good := range map[string]bool{
+		"2.39.1": true, "2.39.2": true, "2.39.10": true, "2.40.0": true, "2.40": true, "2.100.0": true, "3.0.0": true,
+		"2.39.5 (Debian)": true, "2.39.5 (Apple Git-154)": true, "2.39.1.windows.1": true, "2.40.0-rc1": true, "2.40.0.rc1": true,
+		"2.39.1-1+deb12u1": true,
+		"2.39.0":           false, "2.39": false, "2.39.0.windows.2": false, "2.39.0-rc2": false, "2.39.GIT": false, "2.38.9": false,
+		"1.99.9": false, "2.4.12": false, "2.39 (Apple Git-200)": false,
+	} {
+		_, err := git.NewEngine(t.Context(), git.Options{Binary: script(t, "echo 'git version "+text+"'")})
+		if good && err != nil || !good && (err == nil || !strings.Contains(err.Error(), "2.39.1 or newer must be installed")) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

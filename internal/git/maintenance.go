@@ -28,12 +28,6 @@ const (
 	maintained = "forgeplane-maintenance"
 )
 
-// thrift bounds the memory and the processors that packing takes.
-var thrift = []setting{
-	{"pack.threads", "1"}, {"pack.windowMemory", "64m"}, {"pack.deltaCacheSize", "64m"},
-	{"core.bigFileThreshold", "32m"}, // what is larger is never in memory as a whole
-}
-
 // Maintain keeps reading fast and the number of files small: it brings the commit-graph up to date, and packs refs and objects where
 // there are many on their own. Once a week it packs everything anew, and then removes what has been found unreachable for two weeks.
 // The repository can be read and pushed to meanwhile, and its processes are nice to others. It is ErrMaintained where somebody does
@@ -180,7 +174,7 @@ func (r *Repository) freshen() error {
 
 func (r *Repository) maintain(ctx context.Context, args ...string) error {
 	c := r.command(args...)
-	c.settings, c.nice = thrift, true
+	c.nice = true
 	return r.run(ctx, c)
 }
 

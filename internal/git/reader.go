@@ -34,9 +34,14 @@ type reader struct {
 	stdout *os.File
 	group  int
 	exited chan struct{}
+	// failure is the limit that has ended the process, if one has. It is known when exited is closed.
+	failure error
 	// idle ends a reader that nobody has used for a while; nil while it is used.
 	idle *time.Timer
 }
+
+// readerBounds are tighter than those of other processes: many readers wait for their next use, and none reads what is large.
+var readerBounds = bounds{memory: 256 << 20}
 
 // startReader starts one that works in the directory of a repository.
 func (e *Engine) startReader(dir string) (_ *reader, err error) {
@@ -53,14 +58,17 @@ func (e *Engine) startReader(dir string) (_ *reader, err error) {
 	cmd := exec.Command(e.binary, "cat-file", "--batch-command", "--buffer", "-z") //nolint:noctx // it outlives whoever asks first
 	cmd.Dir, cmd.Env = dir, append(append(append([]string{}, e.env...), configuration(nil)...), "GIT_DIR=.")
 	cmd.Stdin, cmd.Stdout = requests, answers
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	said := &tail{limit: keptStderr}
+	cmd.Stderr = said
+	b := e.bounds.atMost(readerBounds)
+	b.cpu = 0 // it may live long, and each use has its time
+	if err := e.start(cmd, b, false); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
 	}
 	r := &reader{in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), group: cmd.Process.Pid, exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
-		_ = cmd.Wait() // why it ended is of no interest: whoever waits for an answer sees that none comes
+		r.failure = b.exceeded(cmd.Wait(), said.String())
 	}()
 	return r, nil
 }

@@ -84,6 +84,9 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 			return nil
 		}
 		one.close()
+		if one.failure != nil {
+			return one.failure
+		}
 		if !used || errors.Is(err, ErrFileTooLarge) {
 			return err
 		}

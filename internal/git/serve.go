@@ -64,7 +64,21 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 		c.env = append(c.env, "GIT_PROTOCOL="+o.Protocol)
 	}
 	c.stdin, c.stdout = o.Stdin, o.Stdout
-	return r.run(ctx, c)
+	if o.Advertise {
+		return r.run(ctx, c)
+	}
+	b := r.engine.bounds
+	said := newSideband(o.Stdout, []sentence{{starved, b.starved()}, {overtime, b.late()}, {overfull, overfullPush(o.MaxPack)}})
+	c.stdout = said
+	err := r.run(ctx, c)
+	if err := said.end(err); err != nil {
+		return fmt.Errorf("telling the client how it has ended: %w", err)
+	}
+	return err
+}
+
+func overfullPush(limit int64) error {
+	return limitf("The push has more than the %s that the server takes in one push.", FormatBytes(limit))
 }
 
 // checkHook makes sure that git will find the hook: one that is missing or cannot be executed it passes over in silence.

@@ -91,7 +91,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) },
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
 	}, tables...)
 	return f
 }

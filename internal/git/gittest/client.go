@@ -108,18 +108,21 @@ func (c *Client) Commit(t testing.TB, path, content string) string {
 	return c.Git(t, "rev-parse", "HEAD")
 }
 
+// Write writes an object of a type, and returns its id.
+func (c *Client) Write(t testing.TB, kind, content string) string {
+	t.Helper()
+	id, stderr, err := c.feed(strings.NewReader(content), []string{"hash-object", "-w", "-t", kind, "--stdin"})
+	if err != nil {
+		t.Fatalf("git hash-object: %v: %s", err, stderr)
+	}
+	return strings.TrimSpace(id)
+}
+
 // Nest commits a directory with so many files in it, and around it as many directories, all of them the same one, and so on. It
 // returns the id of the commit, which has few objects and many paths: width to the power of depth files.
 func (c *Client) Nest(t testing.TB, width, depth int) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "object")
-	write := func(kind, content string) string {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return c.Git(t, "hash-object", "-w", "-t", kind, file)
-	}
-	mode, id := "100644", write("blob", "a file\n")
+	mode, id := "100644", c.Write(t, "blob", "a file\n")
 	for range depth {
 		raw, err := hex.DecodeString(id)
 		if err != nil {
@@ -129,7 +132,7 @@ func (c *Client) Nest(t testing.TB, width, depth int) string {
 		for i := range width {
 			fmt.Fprintf(&tree, "%s %04d\x00%s", mode, i, raw)
 		}
-		mode, id = "40000", write("tree", tree.String())
+		mode, id = "40000", c.Write(t, "tree", tree.String())
 	}
 	commit := c.Git(t, "commit-tree", "-m", "Nest", id)
 	c.Git(t, "update-ref", "refs/heads/main", commit)

@@ -1,0 +1,18 @@
+package git
+
+import "io"
+
+// ByShell has the engine bound processes as it does where they cannot be halted.
+func (e *Engine) ByShell() { e.halts = false }
+
+// Halts reports whether processes are bounded while they are halted.
+func (e *Engine) Halts() bool { return e.halts }
+
+// NewSideband returns a sideband with the limits of an engine that was told none.
+func NewSideband(to io.Writer) *sideband {
+	b := Limits{}.bounds()
+	return newSideband(to, []sentence{{starved, b.starved()}, {overtime, b.late()}})
+}
+
+// End is end.
+func (s *sideband) End(err error) error { return s.end(err) }

@@ -1,0 +1,116 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Limits are what the server allows. Of each, 0 stands for the default and a negative value for no limit.
+type Limits struct {
+	// Memory is how many bytes of data one process of git may have: what it allocates, without the files that it maps. 1 GiB by default.
+	Memory int64
+	// CPU is how much processor time one process of git may take. Half an hour by default; whole seconds count.
+	CPU time.Duration
+}
+
+// The defaults of Limits.
+const (
+	DefaultMemory = 1 << 30
+	DefaultCPU    = 30 * time.Minute
+)
+
+// LimitError is returned for what takes more than the server allows. Its text is a sentence for the person who has asked for it.
+type LimitError struct{ text string }
+
+func (e *LimitError) Error() string { return e.text }
+
+func limitf(format string, args ...any) *LimitError {
+	return &LimitError{text: fmt.Sprintf(format, args...)}
+}
+
+// FormatBytes writes a number of bytes as people do, as in "1 GiB". It is exact.
+func FormatBytes(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for n != 0 && n%1024 == 0 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return strconv.FormatInt(n, 10) + " " + units[i]
+}
+
+// bounds are what one process may take, and each of those that it starts. 0 is no bound.
+type bounds struct {
+	memory int64
+	cpu    time.Duration
+}
+
+func or[T int64 | time.Duration](value, otherwise T) T {
+	switch {
+	case value == 0:
+		return otherwise
+	case value < 0:
+		return 0
+	}
+	return value
+}
+
+func (l Limits) bounds() bounds {
+	return bounds{memory: or(l.Memory, DefaultMemory), cpu: or(l.CPU, DefaultCPU)}
+}
+
+// atMost are bounds of which neither is higher than in other.
+func (b bounds) atMost(other bounds) bounds {
+	if other.memory > 0 && (b.memory == 0 || other.memory < b.memory) {
+		b.memory = other.memory
+	}
+	if other.cpu > 0 && (b.cpu == 0 || other.cpu < b.cpu) {
+		b.cpu = other.cpu
+	}
+	return b
+}
+
+// lastSeconds is how long the system waits between telling a process that its processor time is up and killing it without a word.
+const lastSeconds = 5
+
+// seconds is the bound of the processor time in the unit of the system.
+func (b bounds) seconds() int64 { return max(int64(b.cpu/time.Second), 1) }
+
+var (
+	// starved is what git says when it gets no memory. What another server says ("remote: ...") does not count.
+	starved = regexp.MustCompile(`(?im)^(?:fatal|error):.*(?:out of memory|cannot allocate memory)`)
+	// overfull is what it says of a pack with more bytes than receive.maxInputSize.
+	overfull = regexp.MustCompile(`pack exceeds maximum allowed size`)
+	// overtime is what it says of a process of its own that has had its processor time: SIGXCPU has this number on Linux.
+	overtime = regexp.MustCompile(`(?m)died of signal 24\b`)
+)
+
+// exceeded returns the LimitError of a process that has failed with a status and these last words, and nil if no limit was the reason.
+func (b bounds) exceeded(failed error, stderr string) error {
+	switch {
+	case b.memory > 0 && starved.MatchString(stderr):
+		return b.starved()
+	case b.cpu > 0 && (ranOver(failed) || overtime.MatchString(stderr)):
+		return b.late()
+	}
+	return nil
+}
+
+func (b bounds) late() error {
+	return limitf("This takes more than the %s of processor time that the server allows a Git process.", b.cpu)
+}
+
+func (b bounds) starved() error {
+	return limitf("This takes more than the %s of memory that the server allows a Git process.", FormatBytes(b.memory))
+}
+
+// LimitReached returns the sentence of the LimitError that err is or wraps, and "" if it is none.
+func LimitReached(err error) string {
+	if reached := (*LimitError)(nil); errors.As(err, &reached) {
+		return reached.text
+	}
+	return ""
+}

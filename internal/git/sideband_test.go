@@ -1,0 +1,47 @@
+package git_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+func packet(band int, text string) string { return fmt.Sprintf("%04x%c%s", len(text)+5, band, text) }
+
+// What is about a limit is said in other words, however the packets are cut; all else is passed on byte by byte.
+func TestSideband_saysWhichLimit(t *testing.T) {
+	const limit = "This takes more than the 1 GiB of memory that the server allows a Git process."
+	data := packet(1, strings.Repeat("PACK\x02\x03", 10_000))
+	corrupt := "aborting due to possible repository corruption on the remote side."
+	for about, c := range map[string]struct{ said, want string }{
+		"nothing":    {"", ""},
+		"usual":      {"0008NAK\n" + packet(2, "Counting objects: 1\n") + data + "0000", "0008NAK\n" + packet(2, "Counting objects: 1\n") + data + "0000"},
+		"no packets": {"PACK\x00\x00\x00\x02" + strings.Repeat("\x02", 100), "PACK\x00\x00\x00\x02" + strings.Repeat("\x02", 100)},
+		"memory": {data + packet(2, "fatal: Out of memory, malloc failed (tried to allocate 7 bytes)\n") + packet(3, corrupt),
+			data + packet(2, "fatal: "+limit+"\n") + packet(3, "fatal: "+limit+"\n")},
+		"another reason": {packet(2, "error: bad object\n") + packet(3, corrupt), packet(2, "error: bad object\n") + packet(3, corrupt)},
+		"cut off":        {data + "00", data + "00"},
+		"a mere band":    {"0005\x02" + "0005\x01" + "0004" + "0001", "0005\x02" + "0005\x01" + "0004" + "0001"},
+	} {
+		for _, piece := range []int{1, 2, 3, 5, 7, 1000, 1 << 20} {
+			var got bytes.Buffer
+			s := git.NewSideband(&got)
+			for rest := []byte(c.said); len(rest) > 0; {
+				n := min(piece, len(rest))
+				if m, err := s.Write(rest[:n]); m != n || err != nil {
+					t.Fatal(m, err)
+				}
+				rest = rest[n:]
+			}
+			if err := s.End(nil); err != nil {
+				t.Fatal(err)
+			}
+			NewWithT(t).Expect(got.String() == c.want).To(BeTrue(), "%s by %d: %.200q", about, piece, got.String())
+		}
+	}
+}

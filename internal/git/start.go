@@ -1,0 +1,56 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// niceness is that of commands that others need not wait for.
+const niceness = 10
+
+// start starts a process of git as the leader of a group of its own. It is bounded before it does anything, and so is whatever it
+// starts. Every process of git begins here.
+func (e *Engine) start(cmd *exec.Cmd, b bounds, nice bool) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var err error
+	if e.halts {
+		err = startHalted(cmd, b)
+	} else {
+		err = startByShell(cmd, b)
+	}
+	if err == nil && nice {
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness) // it may have ended
+	}
+	return err
+}
+
+// startByShell has a shell set the bounds and become git. It takes half as long again as git does to start, and works everywhere.
+func startByShell(cmd *exec.Cmd, b bounds) error {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		return fmt.Errorf("a shell must be installed to bound git: %w", err)
+	}
+	script := "ulimit -c 0 && "
+	if b.memory > 0 {
+		script += "ulimit -d " + strconv.FormatInt(max(b.memory>>10, 1), 10) + " && "
+	}
+	if b.cpu > 0 {
+		script += fmt.Sprintf("ulimit -t %d && ulimit -S -t %d && ", b.seconds()+lastSeconds, b.seconds())
+	}
+	cmd.Args = append([]string{"sh", "-c", script + `exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = shell
+	return cmd.Start()
+}
+
+// ranOver reports whether a process was ended because it has had its processor time.
+func ranOver(err error) bool {
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && (status.Signaled() && status.Signal() == syscall.SIGXCPU || status.ExitStatus() == 128+int(syscall.SIGXCPU))
+}
