@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
@@ -68,6 +69,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	if err != nil {
 		return nil, err
 	}
+	audit.From(ctx).About(p, scope.Path())
 	who, err := g.caller(ctx, caller)
 	if err != nil {
 		return nil, err

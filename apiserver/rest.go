@@ -34,6 +34,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -92,7 +93,8 @@ func newREST(o restOptions) *endpoint.Handler {
 	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
 	return endpoint.NewHandler(
 		endpoint.Options{
-			Guard: o.guard, Log: o.log, Observe: o.observe, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
+			Guard: o.guard, Log: o.log, Observe: o.observe, Routed: routed,
+			Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},
@@ -115,6 +117,13 @@ func newREST(o restOptions) *endpoint.Handler {
 		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),
 		files.New(o.repos, refs, o.clock).Table().Named("Files"),
 	)
+}
+
+// routed notes for the audit which endpoint a request is for.
+func routed(r *http.Request, e *endpoint.Endpoint) {
+	if record := audit.From(r.Context()); record != nil {
+		record.Action(e.String(), r.URL.EscapedPath())
+	}
 }
 
 // split sends what is below restPrefix to the REST API, the page about it to the reader, and all else to Git. The path goes on

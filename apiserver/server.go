@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -79,6 +80,8 @@ type Options struct {
 	RateLimits ratelimit.Options
 	// Metrics is where those of the REST API are registered.
 	Metrics []prometheus.Registerer
+	// Audit is told of every write; nil for nobody.
+	Audit *audit.Log
 	// Writers counts who changes repositories.
 	Writers *git.Writers
 	// Pushed is told of each project whose refs may have changed.
@@ -133,8 +136,12 @@ func New(o Options) (*Server, error) {
 		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	o.RateLimits.Clock = o.Clock
-	limited := ratelimit.New(o.RateLimits).Handler(s.rest)
-	s.handler = split(limited, s.rest.Refuse(retired()), page, gitServer)
+	limiter := ratelimit.New(o.RateLimits)
+	address := func(r *http.Request) string { return limiter.Client(r).String() }
+	s.handler = split(
+		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, limiter.Handler(s.rest)), s.rest.Refuse(retired()), page,
+		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
+	)
 	return s, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
 	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -49,6 +50,8 @@ type Parts struct {
 	Egress *egress.Proxy
 	// Mirrors limit the pushes of mirrors.
 	Mirrors remotemirror.Limits
+	// Audit is told of what controllers do that no object declares; nil for nobody.
+	Audit *audit.Log
 }
 
 // Controller is that of one kind.

@@ -70,11 +70,13 @@ func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyCo
 			return nil, err
 		}
 	}
+	config.Authorization.Authorizer = identified{config.Authorization.Authorizer}
 	config.AddReadyzChecks(healthz.NamedCheck("tree", o.Ready))
 	config.RequestInfoResolver = requestInfo{genericapiserver.NewRequestInfoResolver(config)}
 	resolver := route.NewResolver(o.Known, o.Routes)
 	config.BuildHandlerChainFunc = func(h http.Handler, c *genericapiserver.Config) http.Handler {
-		return resolve(resolver, genericapiserver.DefaultBuildHandlerChain(h, c))
+		chain := resolve(resolver, genericapiserver.DefaultBuildHandlerChain(h, c))
+		return o.audited(chain)
 	}
 	server, err := config.Complete(shared).New("forgeplane", genericapiserver.NewEmptyDelegate())
 	if err != nil {

@@ -163,17 +163,18 @@ func (c caller) get(path string) answer {
 }
 
 var _ = Describe("The door", Ordered, func() {
-	var address, audit, unready string
+	var address, audit, writes, unready string
 
 	BeforeAll(func() {
 		directory := GinkgoT().TempDir()
 		policy := filepath.Join(directory, "policy.yaml")
 		Expect(os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600)).To(Succeed())
 		audit, unready = filepath.Join(directory, "audit.log"), filepath.Join(directory, "unready")
+		writes = filepath.Join(directory, "writes.log")
 		var port int32
 		address, port = freeAddress()
 		startReplica(replica{
-			Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port, AuditPolicy: policy, AuditLog: audit, Unready: unready,
+			Name: "one", Kubeconfig: kubeconfig, Address: address, ServicePort: port, AuditPolicy: policy, AuditLog: audit, Writes: writes, Unready: unready,
 		})
 		available()
 	})
@@ -244,6 +245,25 @@ var _ = Describe("The door", Ordered, func() {
 		}).WithTimeout(soon).Should(And(
 			ContainSubstring(`"requestURI":"/apis/rest.forgeplane.dev/v4/projects/17/labels?page=2"`),
 			ContainSubstring(`"username":"administrator"`), ContainSubstring(`"subresource":"labels"`), Not(ContainSubstring("secret"))))
+	})
+
+	It("writes a line for each write, and for those that RBAC refuses", func() {
+		admin := as(cluster.Administrator())
+		code, text, _ := admin.try(http.MethodPost, "/projects/17/labels?private_token=very-secret", "")
+		Expect(code).To(Equal(http.StatusOK), text)
+		stranger, err := cluster.Identity("stranger")
+		Expect(err).NotTo(HaveOccurred())
+		direct := rest.CopyConfig(stranger)
+		direct.Host, direct.Insecure, direct.CAData, direct.CAFile = "https://"+address, true, nil, ""
+		code, text, _ = as(direct).try(http.MethodPost, "/projects/17/labels", "")
+		Expect(code).To(Equal(http.StatusForbidden), text)
+		Eventually(func() (string, error) {
+			text, err := os.ReadFile(writes)
+			return string(text), err
+		}).WithTimeout(soon).Should(And(
+			MatchRegexp(`"door":"kubernetes",.*"result":"done","status":200,.*"address":"127.0.0.1","kubernetes":"administrator"`),
+			MatchRegexp(`"door":"kubernetes",.*"result":"refused","status":403,.*"kubernetes":"stranger"`),
+			Not(ContainSubstring("GET")), Not(ContainSubstring("secret"))))
 	})
 
 	It("says how it is, and what it did, to whom RBAC lets ask", func() {

@@ -1,6 +1,7 @@
 package aggregated_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/process"
@@ -63,7 +65,7 @@ func TestAggregated(t *testing.T) {
 type replica struct {
 	Name, Kubeconfig, Address string
 	// AuditPolicy and AuditLog are files.
-	AuditPolicy, AuditLog string
+	AuditPolicy, AuditLog, Writes string
 	// Unready is a file that is there while the server is not ready.
 	Unready string
 	// ServicePort is where kube-apiserver is to go.
@@ -89,9 +91,14 @@ func runServer(text string) error {
 	if err != nil {
 		return err
 	}
+	writes, err := audit.Open(audit.Options{Path: cmp.Or(r.Writes, audit.Off)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = writes.Close() }()
 	log := funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{})
 	return aggregated.New(aggregated.Options{
-		AuditPolicy: r.AuditPolicy, AuditLog: r.AuditLog,
+		AuditPolicy: r.AuditPolicy, AuditLog: r.AuditLog, Writes: writes,
 		Address: r.Address, Kubeconfig: r.Kubeconfig, Config: config, URL: kubernetesURL,
 		Tree: echo(administrators), Routes: routes(), Known: known,
 		Certificates: certificate.Managed(certificate.Options{

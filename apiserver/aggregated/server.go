@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
 )
@@ -43,6 +44,9 @@ type Options struct {
 	Config *rest.Config
 	// AuditPolicy and AuditLog are the files of an audit policy and its log; no audit when they are empty.
 	AuditPolicy, AuditLog string
+
+	// Writes is told of every write; nil for nobody.
+	Writes *audit.Log
 
 	// URL is how clients reach kube-apiserver: links in answers begin with it.
 	URL *url.URL

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -95,6 +96,8 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 	if err != nil {
 		return Caller{}, err
 	}
+	record := audit.From(ctx)
+	record.Token(t)
 	if t.Spec.Revoked || !t.DeletionTimestamp.IsZero() {
 		return Caller{}, ErrRevoked
 	}
@@ -108,6 +111,7 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 	case err != nil:
 		return Caller{}, err
 	}
+	record.User(u)
 	return Caller{User: u, Admin: u.Spec.Admin, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
 }
 
@@ -142,12 +146,15 @@ func IdentityFrom(ctx context.Context) (username string, ok bool) {
 // nobody in particular; either may administer the instance by the permissions that the identity has in the cluster.
 func (a *Authenticator) Kubernetes(ctx context.Context, username string) (Caller, error) {
 	var c Caller
+	record := audit.From(ctx)
+	record.Identity(username)
 	u, err := a.catalog.UserByKubernetes(ctx, username)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 	case err != nil:
 		return Caller{}, err
 	default:
+		record.User(u)
 		if err := a.usable(u); err != nil {
 			return Caller{}, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -109,10 +110,18 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	if err != nil {
 		return err
 	}
+	tell(ctx, s.Scope)
 	if s.Access, err = g.auth.Access(ctx, s.Caller, s.Scope); err == nil && !s.Access.Sees() {
 		return endpoint.NotFound(name)
 	}
 	return err
+}
+
+// tell notes for the audit what a request is about, be it refused or not.
+func tell(ctx context.Context, s catalog.Scope) {
+	if record := audit.From(ctx); record != nil {
+		record.About(s.Target(), s.Path())
+	}
 }
 
 // Locate returns the group of an id that a parameter names, if the caller has an ability about it.
@@ -296,6 +305,7 @@ func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 		return Caller{}, refused(err, false)
 	}
 	c.User, c.Admin = u, u.Spec.Admin
+	audit.From(r.Context()).Sudo(u)
 	return c, nil
 }
 

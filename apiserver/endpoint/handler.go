@@ -49,6 +49,8 @@ type Options struct {
 	// Exceeded returns what an error says of a limit of the server that the request exceeds, a sentence for the client, and "" if it says
 	// nothing of one; nil where none does.
 	Exceeded func(err error) string
+	// Routed is told which endpoint a request is for, before anything is decided about it; nil for nobody.
+	Routed func(r *http.Request, e *Endpoint)
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -157,6 +159,9 @@ func noRoute() *Error {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {
+	if h.options.Routed != nil {
+		h.options.Routed(r, e)
+	}
 	if h.options.Observe != nil {
 		seen := &observed{ResponseWriter: w, status: http.StatusOK}
 		begun := time.Now()

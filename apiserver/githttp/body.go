@@ -78,6 +78,12 @@ var starts = map[git.Service][]string{
 	git.ReceivePack: {"shallow ", "push-cert"},
 }
 
+// empty reports whether the body asks for nothing, as that of a client does which finds out whether it must sign in.
+func (b *body) empty() bool {
+	head, _ := b.Peek(len(flush))
+	return string(head) == flush
+}
+
 // ended reports whether the client has sent all.
 func (b *body) ended() bool { return b.wire.ended.Load() }
 

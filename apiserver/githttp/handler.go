@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
@@ -94,11 +95,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(out *answer, r *http.Request) error {
+	record := audit.From(r.Context())
+	record.Action("push", r.URL.EscapedPath())
 	req, err := parse(r.Method, r.URL, r.Header)
 	if err != nil {
 		return err
 	}
 	caller, project, err := h.authorize(r, req)
+	if r.Header.Get("Authorization") == "" {
+		record.Skip() // git first asks whether it is to sign in
+	}
 	if err != nil {
 		return err
 	}
@@ -112,6 +118,9 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return err
 	}
 	out.in = in
+	if in.empty() {
+		record.Skip()
+	}
 	release, err := h.acquire(ctx)
 	if err != nil {
 		return err
@@ -130,6 +139,7 @@ func (h *Handler) advertise(ctx context.Context, out *answer, req request, proje
 		out.prefix = packetLine("# service="+string(req.service)+"\n") + flush
 	}
 	if text := h.readOnly(project); text != "" && req.service == git.ReceivePack {
+		audit.From(ctx).Result(audit.Refused, text)
 		_, err := out.Write([]byte(packetLine("ERR " + text)))
 		return err
 	}
@@ -138,9 +148,13 @@ func (h *Handler) advertise(ctx context.Context, out *answer, req request, proje
 		return err
 	}
 	defer release()
-	return out.finish(project.Repository.Serve(ctx, git.ServeOptions{
+	err = out.finish(project.Repository.Serve(ctx, git.ServeOptions{
 		Service: req.service, Advertise: true, Protocol: req.protocol, HooksDir: h.HooksDir, Stdout: out,
 	}))
+	if err == nil {
+		audit.From(ctx).Skip() // nothing is written yet
+	}
+	return err
 }
 
 // upload serves a clone or fetch. git ends when the client goes away.

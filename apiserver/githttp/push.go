@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
@@ -22,10 +23,12 @@ type push struct {
 	caller  Caller
 	project *Project
 	stage   atomic.Int32
+	record  *audit.Record
 
 	// Set by the hook's question, before the stage is accepted.
 	updates []hook.Update
-	end     func() // no longer counts among the writers
+	end     func()            // no longer counts among the writers
+	reasons map[string]string // by ref, why it is refused
 }
 
 // The stages of a push. One that is accepted goes on without its client; one that is cut off is no longer accepted.
@@ -45,11 +48,14 @@ const pushedTimeout = 10 * time.Second
 func (h *Handler) receive(client context.Context, out *answer, in *body, req request, caller Caller, project *Project) error {
 	client, leave := context.WithCancelCause(client)
 	defer leave(nil)
-	p := &push{Handler: h, path: req.path, caller: caller, project: project}
+	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client), reasons: map[string]string{}}
+	p.record.Result(audit.Refused, undecided)
 	token, forget := h.Hooks.Expect(func(ctx context.Context, asked hook.Push) hook.Verdict {
 		ctx, cancel := context.WithCancel(ctx)
 		defer context.AfterFunc(client, cancel)()
-		return p.check(ctx, asked)
+		verdict := p.check(ctx, asked)
+		p.tell(asked.Updates, verdict)
+		return verdict
 	})
 	defer forget()
 
@@ -80,6 +86,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		ctx, stop := context.WithTimeout(context.WithoutCancel(client), pushedTimeout)
 		defer stop()
 		h.Projects.Pushed(ctx, project, p.updates)
+		p.confirm(ctx)
 	}
 	return out.finish(err)
 }
@@ -151,6 +158,7 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 		}
 		if reason != "" {
 			all = append(all, reason)
+			p.reasons[u.Ref] = reason
 		}
 	}
 	return all.String(), nil

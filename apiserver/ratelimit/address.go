@@ -24,9 +24,9 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// client returns the address of who has sent a request: that of the connection, or behind trusted proxies the last one in
+// Client returns the address of who has sent a request: that of the connection, or behind trusted proxies the last one in
 // X-Forwarded-For that is not theirs. What stands before it anybody can have written.
-func (l *Limiter) client(r *http.Request) netip.Addr {
+func (l *Limiter) Client(r *http.Request) netip.Addr {
 	at, _ := parseAddress(r.RemoteAddr)
 	if len(l.proxies) == 0 {
 		return at

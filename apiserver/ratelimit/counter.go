@@ -55,7 +55,7 @@ func (r *request) key(user int64, what, subject string) uint64 {
 		caller[0] = 'u'
 		binary.NativeEndian.PutUint64(caller[1:], uint64(user))
 	} else {
-		address := network(r.limiter.client(r.sent)).As16()
+		address := network(r.limiter.Client(r.sent)).As16()
 		caller[0] = 'a'
 		copy(caller[1:], address[:])
 	}

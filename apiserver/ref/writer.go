@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/change"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -85,14 +86,35 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 	if err != nil {
 		return err
 	}
-	if err := w.check(ctx, repo, updates); err != nil {
+	defer func() { tell(ctx, updates, err) }()
+	if err = w.check(ctx, repo, updates); err != nil {
 		return err
 	}
-	if err := repo.UpdateRefs(ctx, updates...); err != nil {
+	if err = repo.UpdateRefs(ctx, updates...); err != nil {
 		return err
 	}
 	w.pushed(client.ObjectKeyFromObject(auth.From(ctx).Scope.Project))
 	return nil
+}
+
+// tell notes for the audit which refs were to be updated, and how that ended.
+func tell(ctx context.Context, updates []git.RefUpdate, err error) {
+	record := audit.From(ctx)
+	if record == nil {
+		return
+	}
+	result := audit.Done
+	switch refused := (*Refused)(nil); {
+	case errors.As(err, &refused), errors.Is(err, ErrDefaultBranch):
+		result = audit.Refused
+	case err != nil:
+		result = audit.Failed
+	}
+	refs := make([]audit.Ref, len(updates))
+	for i, u := range updates {
+		refs[i] = audit.Ref{Name: u.Ref, Old: u.Old, New: u.New, Result: result}
+	}
+	record.Refs(refs...)
 }
 
 // writable says why the project takes no changes, as it is now.

@@ -52,8 +52,8 @@ func (d *door) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.certificate, "tls-cert-file", d.certificate, "certificate for --tls-address; by default Forgeplane issues it")
 	f.StringVar(&d.key, "tls-private-key-file", d.key, "key of --tls-cert-file")
 	f.StringVar(&d.authority, "tls-ca-file", d.authority, "authorities by which kube-apiserver verifies --tls-cert-file")
-	f.StringVar(&d.auditPolicy, "audit-policy-file", d.auditPolicy, "audit policy, as of kube-apiserver, for requests at --tls-address")
-	f.StringVar(&d.auditLog, "audit-log-path", d.auditLog, "file of the audit log; - for the standard output")
+	f.StringVar(&d.auditPolicy, "audit-policy-file", d.auditPolicy, "audit policy, as of kube-apiserver, for a second log of all requests at --tls-address, beside --audit-log")
+	f.StringVar(&d.auditLog, "audit-log-path", d.auditLog, "file of the log that --audit-policy-file asks for; - for the standard output")
 }
 
 func (d *door) open() bool { return d.address != "0" }
@@ -101,7 +101,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 	rest := server.REST()
 	return mgr.Add(aggregated.New(aggregated.Options{
 		Address: o.door.address, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
-		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog,
+		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog, Writes: s.audit,
 		URL: external, Tree: rest, Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
 		// Of servers that follow each other on one host each has a name of its own.

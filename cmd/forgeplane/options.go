@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -34,6 +35,7 @@ type options struct {
 	// single is a process with all parts of the forge in it.
 	single           bool
 	activityDatabase activityDatabase
+	audit            auditLog
 
 	// of the controllers
 	leaderElect bool
@@ -72,6 +74,7 @@ func defaults(p parts) *options {
 		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
+		audit:            auditLog{path: audit.Stdout, maxSize: 100, maxBackups: 10},
 		activityDatabase: activityDatabase{path: "/var/lib/forgeplane/activity.db"}, single: p.controllers && p.server,
 	}
 }
@@ -91,6 +94,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		"networks and hosts that mirrors and imports may reach although they are not public, as in 10.0.0.0/8,git.internal")
 	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
 	o.activityDatabase.bind(f)
+	o.audit.bind(f)
 	o.service.bind(f)
 	if p.controllers {
 		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
@@ -147,6 +151,9 @@ func (o *options) validate() error {
 		return err
 	}
 	if _, err := o.activity(); err != nil {
+		return err
+	}
+	if err := o.audit.validate(); err != nil {
 		return err
 	}
 	_, err := o.rootGroupRules()

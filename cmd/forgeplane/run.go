@@ -23,6 +23,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -42,6 +43,8 @@ type shared struct {
 	direct client.Client
 	// targets says which hosts that users name may be reached.
 	targets *egress.Policy
+	// audit is told of every write.
+	audit *audit.Log
 }
 
 // run runs the parts of the forge until ctx ends.
@@ -81,11 +84,16 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	}
 	// Whoever uses it has stopped when the manager has.
 	defer func() { err = errors.Join(err, store.Close()) }()
+	account, err := o.audit.open(mgr.GetLogger())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, account.Close()) }()
 	cat := catalog.New(mgr.GetCache(), rules...)
 	cat.Remember(informers)
 	s := shared{
 		catalog: cat, repositories: repository.New(engine, cat),
-		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets,
+		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets, audit: account,
 	}
 	if p.controllers {
 		if err := addControllers(ctx, mgr, o, s); err != nil {

@@ -46,7 +46,7 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits,
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
-		Writers: writers,
+		Writers: writers, Audit: s.audit,
 		Pushed: func(project types.NamespacedName) {
 			observer.Pushed(project)
 			keeper.Pushed(project)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -50,7 +51,7 @@ type Writer struct {
 
 // NewWriter returns a writer. c reads its own writes, live reads past the cache.
 func NewWriter(c client.Client, live client.Reader, ids frame.Allocator) *Writer {
-	return &Writer{client: client.WithFieldOwner(c, string(FieldOwner)), live: live, ids: ids}
+	return &Writer{client: audit.Client(client.WithFieldOwner(c, string(FieldOwner))), live: live, ids: ids}
 }
 
 // RefusedError says that a project lets REST callers not change an object.

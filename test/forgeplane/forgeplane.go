@@ -18,6 +18,9 @@ const (
 	// Namespace is that of the platform: it holds the Secrets of access tokens.
 	Namespace = "forgeplane-system"
 
+	// AuditLog is the file among the logs that has a line for every write.
+	AuditLog = "audit.log"
+
 	// grace is for pushes under way.
 	grace        = 15 * time.Second
 	pollInterval = 20 * time.Millisecond
@@ -89,6 +92,7 @@ func (o Options) Program() (process.Program, error) {
 		"--service-external-name=localhost",
 		"--health-address=" + loopback(o.HealthPort),
 		"--metrics-address=0",
+		"--audit-log=" + filepath.Join(o.Logs, AuditLog),
 		"--activity-database=" + cmp.Or(o.Activity, filepath.Join(o.Data, "activity.db")),
 	}
 	if part != Manager {

@@ -1,0 +1,49 @@
+package aggregated
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/forgeplane/forgeplane/internal/audit"
+)
+
+// audited writes a line for each write, those included that are refused before they reach the tree.
+func (o Options) audited(next http.Handler) http.Handler {
+	return o.Writes.Handler(audit.At{Door: audit.Kubernetes, Address: address, Writes: writes}, next)
+}
+
+// writes reports whether a request may change something by the REST API.
+func writes(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions &&
+		strings.HasPrefix(r.URL.Path, Prefix+"/")
+}
+
+// address is who has sent a request to kube-apiserver, which says so at the end of X-Forwarded-For.
+func address(r *http.Request) string {
+	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
+		last := all[len(all)-1]
+		if ip := net.ParseIP(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); ip != nil {
+			return ip.String()
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// identified notes for the audit who calls, before RBAC decides whether they may.
+type identified struct{ authorizer.Authorizer }
+
+// Authorize implements authorizer.Authorizer.
+func (i identified) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if record := audit.From(ctx); record != nil && a.GetUser() != nil {
+		record.Identity(a.GetUser().GetName())
+	}
+	return i.Authorizer.Authorize(ctx, a)
+}

@@ -1,0 +1,68 @@
+package githttp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
+)
+
+// Writes reports whether a request pushes, or asks for what a push begins with.
+func Writes(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/"+string(git.ReceivePack)) ||
+		strings.HasSuffix(r.URL.Path, infoRefs) && r.URL.Query().Get("service") == string(git.ReceivePack)
+}
+
+// The reasons that the audit gives where nobody has decided about a push.
+const (
+	undecided = "git did not take what was sent, or the client went away: nothing was changed"
+	unmade    = "another update of this push is refused"
+	overtaken = "the ref does not have this value after the push"
+)
+
+// tell notes for the audit what was decided about a push.
+func (p *push) tell(updates []hook.Update, verdict hook.Verdict) {
+	if p.record == nil {
+		return
+	}
+	result := audit.Refused
+	switch {
+	case verdict.Accepted:
+		result = audit.Done
+	case verdict.Text == failure:
+		result = audit.Failed
+	}
+	refs := make([]audit.Ref, len(updates))
+	for i, u := range updates {
+		refs[i] = audit.Ref{Name: u.Ref, Old: u.Old, New: u.New, Result: result, Reason: p.reasons[u.Ref]}
+		if len(p.reasons) > 0 && refs[i].Reason == "" {
+			refs[i].Reason = unmade
+		}
+	}
+	p.record.Result(result, verdict.Text)
+	p.record.Refs(refs...)
+}
+
+// confirm looks whether the refs have what the push was to give them: git may still have failed in one.
+func (p *push) confirm(ctx context.Context) {
+	if p.record == nil {
+		return
+	}
+	names := make([]string, len(p.updates))
+	for i, u := range p.updates {
+		names[i] = u.Ref
+	}
+	found, err := p.project.Repository.Objects(ctx, names...)
+	if err != nil {
+		p.record.Result(audit.Failed, "The refs could not be read after the push.")
+		return
+	}
+	for i, u := range p.updates {
+		if found[i].ID != u.New && (found[i].ID != "" || !git.IsZeroID(u.New)) {
+			p.record.RefFailed(u.Ref, overtaken)
+		}
+	}
+}

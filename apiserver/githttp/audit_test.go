@@ -1,0 +1,119 @@
+package githttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// audited has a forge tell what is pushed.
+func (f *forge) audited(t *testing.T) *audittest.Lines {
+	t.Helper()
+	lines := audittest.Open(t)
+	at := audit.At{Door: audit.Git, Address: func(r *http.Request) string { return r.RemoteAddr }, Writes: githttp.Writes}
+	f.Config.Handler = lines.Handler(at, f.Config.Handler)
+	return lines
+}
+
+// events waits for the answers to be given in full, and returns the lines without what differs from run to run.
+func (f *forge) events(lines *audittest.Lines) []audit.Event {
+	f.Close()
+	all := lines.Events()
+	for i := range all {
+		all[i].Time, all[i].Address, all[i].Peer, all[i].Request = all[i].Time.UTC().Truncate(1<<62), "", "", ""
+	}
+	return all
+}
+
+func TestAudit_hasALineForEveryPushAndNoneForReads(t *testing.T) {
+	g := NewWithT(t)
+	f, p, c := seeded(t, "sha1")
+	p.rules = []protection.Rule{protect("main", role.Maintainer)}
+	p.public = true
+	lines := f.audited(t)
+	first := c.Git(t, "rev-parse", "HEAD")
+	c.Git(t, "fetch", "--quiet", "origin")
+	c.Git(t, "branch", "topic")
+	c.Git(t, "push", "--quiet", "origin", "topic")
+	second := c.Commit(t, "README.md", "Changed\n")
+	c.Refused(t, "push", "--quiet", "origin", "main", "HEAD:refs/heads/other")
+	c.Refused(t, "push", "--quiet", f.url(reporter, "group/project"), "main")
+	c.Refused(t, "push", "--quiet", f.url("unknown", "group/project"), "main")
+	c.Refused(t, "push", "--quiet", f.url(stranger, "group/nothing"), "main")
+	f.set(func() { p.readOnly = "It is archived." })
+	c.Refused(t, "push", "--quiet", "origin", "topic")
+
+	const zero = "0000000000000000000000000000000000000000"
+	target, refused := "/group/project.git/git-receive-pack", "/group/project.git/info/refs"
+	all := f.events(lines)
+	g.Expect(all).To(HaveLen(6))
+	push := func(target string, status int, result audit.Result) audit.Event {
+		return audit.Event{Door: audit.Git, Action: "push", Target: target, Status: status, Result: result, Time: all[0].Time}
+	}
+	made := push(target, 200, audit.Done)
+	made.Refs = []audit.Ref{{Name: "refs/heads/topic", Old: zero, New: first, Result: audit.Done}}
+	g.Expect(all[0]).To(Equal(made))
+
+	g.Expect(all[1].Result).To(Equal(audit.Refused))
+	g.Expect(all[1].Reason).To(ContainSubstring("The push is refused"))
+	g.Expect(all[1].Refs).To(HaveLen(2))
+	g.Expect(all[1].Refs[0]).To(And(HaveField("Name", "refs/heads/main"), HaveField("Old", first), HaveField("New", second),
+		HaveField("Result", audit.Refused), HaveField("Reason", ContainSubstring("main"))))
+	g.Expect(all[1].Refs[1]).To(And(HaveField("Name", "refs/heads/other"), HaveField("Reason", ContainSubstring("another update"))))
+
+	g.Expect(all[2]).To(Equal(push(refused, 403, audit.Refused)))
+	g.Expect(all[3]).To(Equal(push(refused, 401, audit.Refused)))
+	g.Expect(all[4]).To(Equal(push("/group/nothing.git/info/refs", 404, audit.Refused)))
+	g.Expect(all[5]).To(And(HaveField("Result", audit.Refused), HaveField("Status", 200), HaveField("Reason", "It is archived.")))
+	for _, secret := range []string{developer, reporter, "unknown"} {
+		g.Expect(fmt.Sprint(all)).NotTo(ContainSubstring("whoever:" + secret))
+	}
+}
+
+func TestAudit_tellsOfARefThatCouldNotBeUpdated(t *testing.T) {
+	g := NewWithT(t)
+	f, p, c := seeded(t, "sha1")
+	lines := f.audited(t)
+	c.Git(t, "branch", "locked")
+	c.Git(t, "branch", "free")
+	// Somebody holds the lock of the ref, as git does while it writes.
+	if err := os.WriteFile(filepath.Join(p.repository.Dir(), "refs", "heads", "locked.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Refused(t, "push", "--quiet", "origin", "locked", "free")
+	all := f.events(lines)
+	g.Expect(all).To(HaveLen(1))
+	g.Expect(all[0].Result).To(Equal(audit.Failed))
+	results := map[string]audit.Result{}
+	for _, r := range all[0].Refs {
+		results[strings.TrimPrefix(r.Name, "refs/heads/")] = r.Result
+	}
+	g.Expect(results).To(Equal(map[string]audit.Result{"locked": audit.Failed, "free": audit.Done}))
+}
+
+func TestAudit_tellsOfAPushThatNobodyDecidedAbout(t *testing.T) {
+	g := NewWithT(t)
+	f, _, c := seeded(t, "sha1")
+	lines := f.audited(t)
+	header := http.Header{"Content-Type": {"application/x-git-receive-pack-request"}}
+	head := c.Git(t, "rev-parse", "HEAD")
+	line := head + " " + strings.Repeat("1", 40) + " refs/heads/main\x00report-status"
+	damaged := fmt.Sprintf("%04x%s", len(line)+4, line) + "0000PACKdamaged"
+	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, header, damaged)
+	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, header, "0000") // looks whether it must sign in
+	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", "", header, damaged)
+	all := f.events(lines)
+	g.Expect(all).To(HaveLen(1))
+	g.Expect(all[0]).To(And(HaveField("Result", audit.Refused), HaveField("Reason", ContainSubstring("git did not take")), HaveField("Refs", BeEmpty())))
+}

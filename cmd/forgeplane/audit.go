@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/forgeplane/forgeplane/internal/audit"
+)
+
+// auditLog is where the account of writes goes.
+type auditLog struct {
+	path                string
+	maxSize, maxBackups int
+}
+
+func (a *auditLog) bind(f *pflag.FlagSet) {
+	f.StringVar(&a.path, "audit-log", a.path, "file that says in a line of JSON who wrote what, at every door; - for the standard output, none for no log")
+	f.IntVar(&a.maxSize, "audit-log-max-size", a.maxSize, "size in MiB past which the file of --audit-log is put aside and a new one begun")
+	f.IntVar(&a.maxBackups, "audit-log-max-backups", a.maxBackups, "how many files are kept that were put aside; 0 for all")
+}
+
+func (a *auditLog) validate() error {
+	if a.path == "" {
+		return errors.New("--audit-log must name a file, or be - for the standard output, or none")
+	}
+	if a.maxSize < 1 || a.maxBackups < 0 {
+		return errors.New("--audit-log-max-size must be 1 or more, and --audit-log-max-backups 0 or more")
+	}
+	return nil
+}
+
+func (a *auditLog) open(log logr.Logger) (*audit.Log, error) {
+	return audit.Open(audit.Options{
+		Path: a.path, MaxSize: a.maxSize, MaxBackups: a.maxBackups,
+		// The door that leads through kube-apiserver serves the metrics of the generic API server.
+		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()}, Log: log.WithName("audit"),
+	})
+}

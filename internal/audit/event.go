@@ -1,0 +1,235 @@
+package audit
+
+import (
+	"encoding/json"
+	"reflect"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Door is the way by which a write came.
+type Door string
+
+// The doors.
+const (
+	// REST is the REST API on Forgeplane's own listener.
+	REST Door = "rest"
+	// Kubernetes is the REST API behind kube-apiserver.
+	Kubernetes Door = "kubernetes"
+	// Git is a push.
+	Git Door = "git"
+	// Controller is Forgeplane itself, which acts on what is declared.
+	Controller Door = "controller"
+)
+
+// Result says in a word how a write ended.
+type Result string
+
+// The results.
+const (
+	// Done is a write that was carried out.
+	Done Result = "done"
+	// Refused is a write that the caller was not allowed, or that made no sense.
+	Refused Result = "refused"
+	// Failed is a write that the server could not carry out; a part of it may have been.
+	Failed Result = "failed"
+)
+
+// Event is one write, or the refusal of one. Its texts are clipped when they are too long.
+type Event struct {
+	// Time is when the write ended, in UTC.
+	Time time.Time `json:"time"`
+	Door Door      `json:"door"`
+	// Action is the endpoint, as in "POST /projects/{id}/labels", or a word such as "push".
+	Action string `json:"action"`
+	// Target is the path that was asked for, escaped and without a query.
+	Target string `json:"target,omitempty"`
+	Result Result `json:"result"`
+	// Status is that of the answer over HTTP; 0 where there was no answer.
+	Status int `json:"status,omitempty"`
+	// Reason says why a push was refused, or why a controller acted.
+	Reason string `json:"reason,omitempty"`
+	// Interrupted is true when the client went away before it had its answer, or the handler broke down.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Request is the id of the request, as in the X-Request-Id of its answer.
+	Request string `json:"request,omitempty"`
+	// Address is the client's; Peer is who was on the connection where that was a proxy.
+	Address string `json:"address,omitempty"`
+	Peer    string `json:"peer,omitempty"`
+
+	// User is the user as whom the caller acted.
+	User *User `json:"user,omitempty"`
+	// Sudo is the administrator who acted as User by sudo.
+	Sudo *User `json:"sudo,omitempty"`
+	// Token is the id of the access token that was shown, be it accepted or not.
+	Token int64 `json:"token,omitempty"`
+	// Identity is the name of the caller in the cluster.
+	Identity string `json:"kubernetes,omitempty"`
+
+	// About is the project or group that the write was about.
+	About *Object `json:"about,omitempty"`
+	// Objects are those that were written.
+	Objects []Object `json:"objects,omitempty"`
+	// Refs are those that a push, or a change of files over REST, was to update.
+	Refs []Ref `json:"refs,omitempty"`
+	// Part counts the lines of a write that is too long for one; they have the same request id. 0 is a write with one line.
+	Part int `json:"part,omitempty"`
+}
+
+// User is a user by the names that Forgeplane knows them by.
+type User struct {
+	ID       int64  `json:"id"`
+	Username string `json:"username"`
+	UID      string `json:"uid,omitempty"`
+	Admin    bool   `json:"admin,omitempty"`
+}
+
+// UserOf describes a user; nil gives nil.
+func UserOf(u *v1alpha1.User) *User {
+	if u == nil {
+		return nil
+	}
+	return &User{ID: u.Spec.ID, Username: clip(u.Spec.Username, maxName), UID: string(u.UID), Admin: u.Spec.Admin}
+}
+
+// Object is an object of the cluster.
+type Object struct {
+	// Verb is what was done to it: "create", "update" or "delete"; empty for what a write was only about.
+	Verb      string `json:"verb,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// ID is the one that the REST API shows; 0 where there is none.
+	ID  int64  `json:"id,omitempty"`
+	UID string `json:"uid,omitempty"`
+	// Path is the full path of a project or group.
+	Path string `json:"path,omitempty"`
+	// Failed is true for a write that the API server did not take.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// ObjectOf describes an object; path is its full path where it has one.
+func ObjectOf(obj client.Object, path string) Object {
+	o := Object{
+		Kind: kind(obj), Namespace: obj.GetNamespace(), Name: clip(obj.GetName(), maxName), UID: string(obj.GetUID()), Path: clip(path, maxPath),
+	}
+	if identified, ok := obj.(interface{ IDs() (spec, status *int64) }); ok {
+		spec, _ := identified.IDs()
+		o.ID = *spec
+	}
+	return o
+}
+
+func kind(obj client.Object) string {
+	if k := obj.GetObjectKind().GroupVersionKind().Kind; k != "" {
+		return k
+	}
+	t := reflect.TypeOf(obj)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// Ref is the update of a ref.
+type Ref struct {
+	Name string `json:"name"`
+	// Old and New are ids of objects; zeros, or nothing, stand for a ref that does not exist.
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+	Result Result `json:"result"`
+	// Reason says why this one is refused.
+	Reason string `json:"reason,omitempty"`
+}
+
+// How long texts are at most, in bytes, and how many objects and refs a line has. A line so has at most 256 KiB, whatever is in it.
+const (
+	maxName   = 256
+	maxTarget = 2048
+	maxPath   = 4096
+	maxRef    = 512
+	maxReason = 1024
+	maxListed = 25
+	maxLine   = 256 << 10
+)
+
+// clip shortens a text between two characters, and shows that it did.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const more = "…"
+	end := limit - len(more)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + more
+}
+
+// lines are the event as JSON, each with an end of line and none within.
+func (e Event) lines() [][]byte {
+	e.Time = e.Time.UTC()
+	e.Action, e.Target, e.Reason = clip(e.Action, maxName), clip(e.Target, maxTarget), clip(e.Reason, maxReason)
+	e.Request, e.Identity = clip(e.Request, maxName), clip(e.Identity, maxName)
+	e.Address, e.Peer = clip(e.Address, maxName), clip(e.Peer, maxName)
+	objects, refs := e.Objects, e.Refs
+	if len(objects) <= maxListed && len(refs) <= maxListed {
+		return [][]byte{e.line()}
+	}
+	var all [][]byte
+	for e.Part = 1; len(objects) > 0 || len(refs) > 0; e.Part++ {
+		e.Objects, objects = cut(objects)
+		e.Refs, refs = cut(refs)
+		all = append(all, e.line())
+	}
+	return all
+}
+
+func cut[T any](all []T) (first, rest []T) {
+	n := min(len(all), maxListed)
+	return all[:n], all[n:]
+}
+
+func (e Event) line() []byte {
+	text, err := json.Marshal(e)
+	if err != nil { // a struct of texts and numbers always has one
+		text = []byte(`{"result":"failed"}`)
+	}
+	return append(escape(text), '\n')
+}
+
+// escape writes as escapes of JSON what it allows in a text, and a terminal or a person who reads along may take for something
+// else: the controls beyond ASCII, and those that change the direction of a text.
+func escape(text []byte) []byte {
+	var escaped []byte
+	from := 0
+	for i := 0; i < len(text); {
+		if text[i] < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if deceives(r) {
+			escaped = append(escaped, text[from:i]...)
+			escaped = append(escaped, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+			from = i + size
+		}
+		i += size
+	}
+	if from == 0 {
+		return text
+	}
+	return append(escaped, text[from:]...)
+}
+
+const hex = "0123456789abcdef"
+
+func deceives(r rune) bool {
+	return 0x7f <= r && r < 0xa0 || // DEL and C1
+		0x200b <= r && r <= 0x200f || 0x2028 <= r && r <= 0x202e || 0x2060 <= r && r <= 0x206f || // invisible, and other directions
+		r == 0x061c || r == 0xfeff
+}

@@ -1,0 +1,217 @@
+// Package audit keeps an account of writes: a line of JSON for each of them, at whichever door it came, that says who did what to
+// which object, and how it ended. No line holds a secret: a line is made of names, ids and paths, never of what a request says.
+//
+// Handler makes the line of a request and puts a Record into its context, which those fill in who find something out: the
+// authenticator, the guard, the client that writes objects. Whoever acts without a request writes an Event.
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/natefinch/lumberjack.v2" // rotates files; the generic API server writes its own audit log with it
+)
+
+const (
+	// queue is how many lines wait to be written.
+	queue = 8192
+	// patience is how long a request waits for room in the queue.
+	patience = time.Second
+	// closeTimeout is how long the lines that are left may take when the log is closed.
+	closeTimeout = 10 * time.Second
+	// batch is how many bytes are written at once.
+	batch = 64 << 10
+)
+
+// The places that are not files.
+const (
+	// Stdout is the path that stands for the standard output.
+	Stdout = "-"
+	// Off is the path for no log.
+	Off = "none"
+)
+
+// Options say where lines go.
+type Options struct {
+	// Path of a file, which is made for its owner alone; or Stdout, or Off.
+	Path string
+	// MaxSize is the size in MiB past which a file is put aside and a new one begun; 0 for 100.
+	MaxSize int
+	// MaxBackups is how many files are kept that were put aside; 0 for all.
+	MaxBackups int
+	// Metrics is where the counts of lines are registered.
+	Metrics []prometheus.Registerer
+	// Log is told of lines that cannot be written; they are in it then.
+	Log logr.Logger
+}
+
+// Log writes lines, one after the other. A nil Log writes none. It is safe for use by several goroutines.
+type Log struct {
+	out      io.WriteCloser
+	log      logr.Logger
+	lines    *prometheus.CounterVec
+	patience time.Duration
+
+	mu     sync.RWMutex // held for reading by those who send
+	closed bool
+	queue  chan []byte
+	ended  chan struct{}
+	lost   atomic.Int64
+}
+
+// Open returns a log, which is to be closed; nil when there is to be none.
+func Open(o Options) (*Log, error) {
+	switch o.Path {
+	case Off:
+		return nil, nil
+	case Stdout:
+		return start(keepOpen{os.Stdout}, o)
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the audit log: %w", err)
+	}
+	// A file that cannot be written is to be known at the start, not with the first line.
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	return start(&lumberjack.Logger{Filename: path, MaxSize: o.MaxSize, MaxBackups: o.MaxBackups}, o)
+}
+
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
+
+func start(out io.WriteCloser, o Options) (*Log, error) {
+	l := &Log{
+		out: out, log: o.Log, queue: make(chan []byte, queue), ended: make(chan struct{}), patience: patience,
+		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "forgeplane_audit_lines_total",
+			Help: "Lines of the audit log: written, failed (then they are in the log of the process), or lost because nothing could be written for too long.",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{written, failed, dropped} {
+		l.lines.WithLabelValues(outcome)
+	}
+	for _, registry := range o.Metrics {
+		if err := registry.Register(l.lines); err != nil {
+			return nil, fmt.Errorf("registering the metrics of the audit log: %w", err)
+		}
+	}
+	go l.run()
+	return l, nil
+}
+
+// The outcomes of a line.
+const written, failed, dropped = "written", "failed", "lost"
+
+// Write adds an event. It waits a second at most when the log cannot be written.
+func (l *Log) Write(e Event) {
+	if l == nil {
+		return
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	for _, line := range e.lines() {
+		l.send(line)
+	}
+}
+
+func (l *Log) send(line []byte) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		l.lose()
+		return
+	}
+	select {
+	case l.queue <- line:
+		return
+	default:
+	}
+	timer := time.NewTimer(l.patience)
+	defer timer.Stop()
+	select {
+	case l.queue <- line:
+	case <-timer.C:
+		l.lose()
+	}
+}
+
+func (l *Log) lose() {
+	l.lost.Add(1)
+	l.lines.WithLabelValues(dropped).Inc()
+}
+
+// run writes until the queue is closed. Lines that wait together are written together.
+func (l *Log) run() {
+	defer close(l.ended)
+	var together bytes.Buffer
+	for line := range l.queue {
+		together.Reset()
+		together.Write(line)
+		count := 1
+		for more := true; more && together.Len() < batch; {
+			select {
+			case next, open := <-l.queue:
+				if more = open; open {
+					together.Write(next)
+					count++
+				}
+			default:
+				more = false
+			}
+		}
+		l.put(together.Bytes(), count)
+	}
+}
+
+func (l *Log) put(lines []byte, count int) {
+	if _, err := l.out.Write(lines); err != nil {
+		l.lines.WithLabelValues(failed).Add(float64(count))
+		l.log.Error(err, "Writing the audit log", "lines", string(lines))
+	} else {
+		l.lines.WithLabelValues(written).Add(float64(count))
+	}
+	if lost := l.lost.Swap(0); lost > 0 {
+		l.log.Error(errLost, "The audit log is not complete", "lines", lost)
+	}
+}
+
+var errLost = errors.New("lines were lost, because nothing could be written for too long")
+
+// Close writes what is left. What is written later is lost, and counted.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	if !already {
+		close(l.queue)
+	}
+	l.mu.Unlock()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case <-l.ended:
+		return l.out.Close()
+	case <-timer.C:
+		return fmt.Errorf("closing the audit log: %d lines could not be written", len(l.queue))
+	}
+}

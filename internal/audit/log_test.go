@@ -1,0 +1,134 @@
+package audit
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// stuck is where nothing can be written until it is let.
+type stuck struct {
+	let chan struct{}
+	err error
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.let
+	return len(p), s.err
+}
+
+func (*stuck) Close() error { return nil }
+
+func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{let: make(chan struct{})}
+		l, err := start(out, Options{Log: logr.Discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const more = 3
+		// One line is being written, and others with it; the queue takes as many again.
+		l.Write(Event{Action: "first"})
+		synctest.Wait()
+		for range queue {
+			l.Write(Event{Action: "next"})
+		}
+		var all sync.WaitGroup
+		for range more {
+			all.Go(func() { l.Write(Event{Action: "too many"}) })
+		}
+		all.Wait()
+		if n := testutil.ToFloat64(l.lines.WithLabelValues(dropped)); n != more {
+			t.Errorf("%v lines are counted as lost, want %d", n, more)
+		}
+		close(out.let)
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := testutil.ToFloat64(l.lines.WithLabelValues(written)); n != queue+1 {
+			t.Errorf("%v lines are counted as written", n)
+		}
+		l.Write(Event{Action: "late"})
+		if n := testutil.ToFloat64(l.lines.WithLabelValues(dropped)); n != more+1 {
+			t.Errorf("a line after the end is not counted: %v", n)
+		}
+	})
+}
+
+func TestLog_tellsTheLogOfTheProcessWhatItCannotWrite(t *testing.T) {
+	out := &stuck{let: make(chan struct{}), err: errors.New("no space left on device")}
+	close(out.let)
+	var told []string
+	l, err := start(out, Options{Log: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Write(Event{Action: "POST /projects"})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "POST /projects") || !strings.Contains(told[0], "no space left") {
+		t.Errorf("told: %q", told)
+	}
+	if n := testutil.ToFloat64(l.lines.WithLabelValues(failed)); n != 1 {
+		t.Errorf("%v lines are counted as failed", n)
+	}
+}
+
+func TestLog_ofManyWritersHasEveryLineWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	registry := prometheus.NewRegistry()
+	l, err := Open(Options{Path: path, Metrics: []prometheus.Registerer{registry}, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 20, 200
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range each {
+				l.Write(Event{Action: "push", Reason: strings.Repeat("x", 200)})
+			}
+		})
+	}
+	all.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n != writers*each {
+		t.Errorf("%d lines, want %d", n, writers*each)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file can be read by others: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestOpen_saysAtOnceThatAFileCannotBeWritten(t *testing.T) {
+	if _, err := Open(Options{Path: filepath.Join(t.TempDir(), "nowhere", "audit.log")}); err == nil {
+		t.Error("no error")
+	}
+	l, err := Open(Options{Path: Off})
+	if l != nil || err != nil {
+		t.Errorf("%v, %v", l, err)
+	}
+	l.Write(Event{}) // none is a log as well
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+var _ io.WriteCloser = (*stuck)(nil)

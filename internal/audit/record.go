@@ -1,0 +1,237 @@
+package audit
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/responsewriter" // keeps what a ResponseWriter can do when it is wrapped
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Record gathers what becomes known of a write while it is served. A nil Record gathers nothing. It is safe for use by several
+// goroutines.
+type Record struct {
+	mu      sync.Mutex
+	event   Event
+	skipped bool
+}
+
+type recordKey struct{}
+
+// From returns the record of the request that ctx belongs to; nil for one that is no write.
+func From(ctx context.Context) *Record {
+	r, _ := ctx.Value(recordKey{}).(*Record)
+	return r
+}
+
+// with changes the event.
+func (r *Record) with(change func(e *Event)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.event)
+}
+
+// Action says what is asked for: an endpoint, or a word, and the path that was sent.
+func (r *Record) Action(action, target string) {
+	r.with(func(e *Event) { e.Action, e.Target = action, target })
+}
+
+// Identity says by which name the cluster knows the caller.
+func (r *Record) Identity(name string) {
+	r.with(func(e *Event) { e.Identity = name })
+}
+
+// Token says which access token was shown, whether it is accepted or not.
+func (r *Record) Token(t *v1alpha1.AccessToken) {
+	r.with(func(e *Event) { e.Token = t.Spec.ID })
+}
+
+// User says who calls.
+func (r *Record) User(u *v1alpha1.User) {
+	r.with(func(e *Event) { e.User = UserOf(u) })
+}
+
+// Sudo says whom the caller acts as.
+func (r *Record) Sudo(as *v1alpha1.User) {
+	r.with(func(e *Event) { e.Sudo, e.User = e.User, UserOf(as) })
+}
+
+// About says which project or group the write is about, and its full path. The first one counts.
+func (r *Record) About(obj client.Object, path string) {
+	r.with(func(e *Event) {
+		if e.About == nil {
+			about := ObjectOf(obj, path)
+			e.About = &about
+		}
+	})
+}
+
+// maxGathered is how many objects, and refs, are gathered. No push has more refs.
+const maxGathered = 10_000
+
+// Wrote says that an object was written, or with an err that it was not. When the same is tried again, the last time counts.
+func (r *Record) Wrote(verb string, obj client.Object, err error) {
+	r.with(func(e *Event) {
+		o := ObjectOf(obj, "")
+		o.Verb, o.Failed = verb, err != nil
+		e.Objects = slices.DeleteFunc(e.Objects, func(b Object) bool {
+			return b.Failed && b.Verb == o.Verb && b.Kind == o.Kind && b.Namespace == o.Namespace && b.Name == o.Name
+		})
+		if len(e.Objects) < maxGathered {
+			e.Objects = append(e.Objects, o)
+		}
+	})
+}
+
+// Result says how the write ended where the status does not, and why.
+func (r *Record) Result(result Result, reason string) {
+	r.with(func(e *Event) { e.Result, e.Reason = result, reason })
+}
+
+// Refs says which refs were to be updated.
+func (r *Record) Refs(refs ...Ref) {
+	r.with(func(e *Event) {
+		for _, ref := range refs[:min(len(refs), maxGathered)] {
+			ref.Name, ref.Reason = clip(ref.Name, maxRef), clip(ref.Reason, maxRef)
+			e.Refs = append(e.Refs, ref)
+		}
+	})
+}
+
+// RefFailed says that a ref was not updated after all, and why.
+func (r *Record) RefFailed(name, reason string) {
+	r.with(func(e *Event) {
+		e.Result = Failed
+		for i := range e.Refs {
+			if e.Refs[i].Name == clip(name, maxRef) {
+				e.Refs[i].Result, e.Refs[i].Reason = Failed, reason
+			}
+		}
+	})
+}
+
+// Skip has no line be written: the request turned out to write nothing.
+func (r *Record) Skip() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipped = true
+}
+
+// At says how requests are told of that come by a door.
+type At struct {
+	Door Door
+	// Address returns who has sent a request.
+	Address func(*http.Request) string
+	// Writes reports whether a request may write; by its method where it is nil.
+	Writes func(*http.Request) bool
+}
+
+// Handler serves with next, and writes a line for each write when it has ended, however that was. Reads cost nothing.
+func (l *Log) Handler(at At, next http.Handler) http.Handler {
+	if l == nil {
+		return next
+	}
+	writes := at.Writes
+	if writes == nil {
+		writes = changes
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !writes(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		record := &Record{event: Event{Door: at.Door, Action: clip(r.Method, maxName) + " (no such endpoint)", Address: at.Address(r)}}
+		if peer, _, ok := strings.Cut(r.RemoteAddr, "]"); ok {
+			record.event.Peer = strings.TrimPrefix(peer, "[")
+		} else {
+			record.event.Peer, _, _ = strings.Cut(r.RemoteAddr, ":")
+		}
+		answer := &answer{ResponseWriter: w}
+		r = r.WithContext(context.WithValue(r.Context(), recordKey{}, record))
+		returned := false
+		defer func() {
+			if e, write := record.end(answer, returned && r.Context().Err() == nil); write {
+				l.Write(e)
+			}
+		}()
+		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(answer), r)
+		returned = true
+	})
+}
+
+func changes(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return false
+	default:
+		return true
+	}
+}
+
+// end is the event of a request that was answered, whole or not.
+func (r *Record) end(a *answer, whole bool) (Event, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.event
+	e.Time, e.Status, e.Interrupted = time.Now(), a.status, !whole
+	if e.Peer == e.Address {
+		e.Peer = ""
+	}
+	for _, name := range []string{"X-Request-Id", "Audit-Id"} {
+		if e.Request == "" {
+			e.Request = a.Header().Get(name)
+		}
+	}
+	if e.Result == "" {
+		e.Result = resultOf(a.status)
+	}
+	return e, !r.skipped
+}
+
+func resultOf(status int) Result {
+	switch {
+	case status >= 500 || status == 0:
+		return Failed
+	case status >= 400:
+		return Refused
+	default:
+		return Done
+	}
+}
+
+// answer remembers the status.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter. A provisional status is not the answer's.
+func (a *answer) WriteHeader(status int) {
+	if a.status < http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status < http.StatusOK {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
