@@ -248,7 +248,7 @@ func BenchmarkAudit(b *testing.B) {
 	declared := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
 	cat, clock := declared.Catalog(), clocktesting.NewFakePassiveClock(noon)
 	w := newREST(restOptions{
-		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat),
+		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
 		log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
 	})
 	lines := audittest.Open(b)

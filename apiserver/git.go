@@ -81,6 +81,11 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	if !access.May(auth.ReadProject) {
 		return nil, githttp.ErrNotFound
 	}
+	if access.May(auth.ReadCode) {
+		if p, err = g.repositories.Await(ctx, p); err != nil {
+			return nil, unusable(err)
+		}
+	}
 	repo, err := g.repositories.Of(ctx, p)
 	if errors.Is(err, repository.ErrNoStorage) {
 		err = fmt.Errorf("%w: %w", git.ErrNotFound, err)
@@ -97,6 +102,18 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 			return g.rules(ctx, p, branches)
 		},
 	}, nil
+}
+
+// unusable is what the Git server makes of an error of Await.
+func unusable(err error) error {
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return githttp.ErrNotFound
+	case errors.Is(err, repository.ErrPending):
+		return githttp.ErrPending
+	default:
+		return fmt.Errorf("waiting for the repository: %w", err)
+	}
 }
 
 // caller finds the user again, as he is now.

@@ -131,7 +131,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.rest = newREST(restOptions{
 		observe:  requests.observe,
-		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog), catalog: o.Catalog,
+		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
 		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})

@@ -279,7 +279,7 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	happened := activitytest.Open(t)
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
-		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat),
+		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t), clock: clock,
 		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, namespace: familytest.Namespace, home: "home",
 	})

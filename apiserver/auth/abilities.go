@@ -76,18 +76,21 @@ type rule struct {
 	role role.Role
 	// code says that the repository is to be readable, too.
 	code bool
+	// repository says that the ability is about what the controller of a project makes: the repository, and the protection
+	// of its default branch.
+	repository bool
 }
 
 // rules maps every ability to what it takes (API behaviour, section 2). An ability about the instance is for its
 // administrators.
 var rules = map[endpoint.Ability]rule{
 	ReadProject:            {about: aboutProject},
-	ReadCode:               {about: aboutProject, code: true},
-	PushCode:               {about: aboutProject, role: role.Developer, code: true},
+	ReadCode:               {about: aboutProject, code: true, repository: true},
+	PushCode:               {about: aboutProject, role: role.Developer, code: true, repository: true},
 	AdminProject:           {about: aboutProject, role: role.Maintainer},
 	OwnProject:             {about: aboutProject, role: role.Owner},
-	ReadProtectedBranches:  {about: aboutProject, code: true},
-	WriteProtectedBranches: {about: aboutProject, role: role.Maintainer},
+	ReadProtectedBranches:  {about: aboutProject, code: true, repository: true},
+	WriteProtectedBranches: {about: aboutProject, role: role.Maintainer, repository: true},
 	ReadDeployKeys:         {about: aboutProject, role: role.Maintainer},
 	WriteDeployKeys:        {about: aboutProject, role: role.Maintainer},
 	ManageTriggers:         {about: aboutProject, role: role.Maintainer},

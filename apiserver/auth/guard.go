@@ -14,17 +14,28 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // Guard admits requests of the REST API: it finds out who calls, which project or group is meant, and whether the one may
 // do with the other what the endpoint needs (API behaviour, section 1.2).
 type Guard struct {
-	auth    *Authenticator
-	catalog *catalog.Catalog
+	auth         *Authenticator
+	catalog      *catalog.Catalog
+	repositories Repositories
+}
+
+// Repositories knows which projects have a repository.
+type Repositories interface {
+	// Await waits for the repository of a project that was made just now, and returns the project as it is then. The error is
+	// repository.ErrPending where that takes too long.
+	Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error)
 }
 
 // NewGuard returns a guard.
-func NewGuard(a *Authenticator, cat *catalog.Catalog) *Guard { return &Guard{auth: a, catalog: cat} }
+func NewGuard(a *Authenticator, cat *catalog.Catalog, r Repositories) *Guard {
+	return &Guard{auth: a, catalog: cat, repositories: r}
+}
 
 var _ endpoint.Guard = (*Guard)(nil)
 
@@ -75,7 +86,29 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 	if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path); err != nil {
 		return nil, err
 	}
+	if err := g.await(ctx, &s, e.Ability()); err != nil {
+		return nil, err
+	}
 	return context.WithValue(ctx, subjectKey{}, s), nil
+}
+
+// await waits until the controller of a project that was made just now has made what an ability is about. It is here that
+// requests wait, before their body is read, so that they hold nothing meanwhile.
+func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) error {
+	if !rules[what].repository || s.Scope.Project == nil || g.repositories == nil {
+		return nil
+	}
+	p, err := g.repositories.Await(ctx, s.Scope.Project)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return endpoint.NotFound("Project")
+	case errors.Is(err, repository.ErrPending):
+		return endpoint.Unavailable("The repository of this project is still being made. Please try again later.")
+	case err != nil:
+		return err
+	}
+	s.Scope.Project = p
+	return nil
 }
 
 // Count counts the request that ctx belongs to, for its caller and the project or group that it is about, against a limit of

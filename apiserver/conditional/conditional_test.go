@@ -43,7 +43,7 @@ func newForge(t *testing.T) *familytest.Forge {
 		users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table(),
 		accesstokens.New(f.Catalog, f.Writer, f.Clock, familytest.Namespace).Table(),
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
+		projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table(),
 		members.New(f.Catalog, f.Writer, f.Clock, familytest.WebURL).Table(),
 		deploykeys.New(f.Catalog, f.Writer, f.Guard).Table(),
 		protectedbranches.New(f.Catalog, f.Writer, f.IDs, f.Guard).Table(),

@@ -69,9 +69,16 @@ const busyRetry = 10 * time.Second
 
 // busy is 503 for what has not had its turn. Whoever comes again after the given time may be luckier.
 func busy(wait time.Duration) *Error {
-	busy := Message(http.StatusServiceUnavailable, "The server is busy. Please try again later.")
+	busy := Unavailable("The server is busy. Please try again later.")
 	busy.Header = retryAfter(wait)
 	return busy
+}
+
+// Unavailable is 503 with a text, for what may be there in ten seconds.
+func Unavailable(text string) *Error {
+	e := Message(http.StatusServiceUnavailable, "%s", text)
+	e.Header = retryAfter(busyRetry)
+	return e
 }
 
 // retryAfter is in whole seconds.

@@ -30,6 +30,8 @@ var (
 	ErrBlocked = errors.New("the user is blocked")
 	// ErrNotFound: there is no such project, or none that the caller may know of.
 	ErrNotFound = errors.New("there is no such project")
+	// ErrPending: the repository of the project is still to be made.
+	ErrPending = errors.New("the repository is still being made")
 )
 
 // Authenticator knows access tokens.
@@ -41,7 +43,8 @@ type Authenticator interface {
 
 // Projects knows projects and the rights of callers.
 type Projects interface {
-	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound, or a failure to find out.
+	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound or
+	// ErrPending, or a failure to find out.
 	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
 	// Pushed is called after the updates of a push were let through. Most likely they were made, but some may have failed
 	// after all. It should not take long: the client waits.
@@ -97,6 +100,9 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	case errors.Is(err, ErrNotFound):
 		return Caller{}, nil, refusal{status: http.StatusNotFound,
 			text: "The project you were looking for could not be found or you don't have permission to view it."}
+	case errors.Is(err, ErrPending):
+		return Caller{}, nil, refusal{status: http.StatusServiceUnavailable,
+			text: "The repository of this project is still being made. Please try again later."}
 	case err != nil:
 		return Caller{}, nil, err
 	case push && !project.Actor.CanWrite():

@@ -20,7 +20,7 @@ func newForge(t *testing.T) *Forge {
 	f := New(t, User("root", 1, Admin), User("bob", 2), User("max", 3))
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
-		projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table(),
+		projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, WebURL, "home").Table(),
 		users.New(f.Catalog, f.Writer, WebURL, "home").Table(),
 	)
 }
@@ -141,7 +141,7 @@ func TestTheForgesOwnRoutesAreNobodys(t *testing.T) {
 func TestAUserOfAReservedNameMakesNoPersonalProjects(t *testing.T) {
 	g := NewWithT(t)
 	f := New(t, User("api", 2))
-	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.Clock, WebURL, "home").Table())
+	f.Serve(projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, WebURL, "home").Table())
 	g.Expect(f.As("api", "POST /projects", `{"name":"v4"}`).String()).To(
 		Equal(`400 {"message":{"namespace":["is not available: the username is a reserved name"]}}`))
 }

@@ -91,8 +91,12 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	defer func() { err = errors.Join(err, account.Close()) }()
 	cat := catalog.New(mgr.GetCache(), rules...)
 	cat.Remember(informers)
+	repositories := repository.New(engine, cat)
+	if err := repositories.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	s := shared{
-		catalog: cat, repositories: repository.New(engine, cat),
+		catalog: cat, repositories: repositories,
 		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets, audit: account,
 	}
 	if p.controllers {

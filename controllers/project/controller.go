@@ -46,6 +46,7 @@ type Controller struct {
 	client       client.Client
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
+	ids          frame.Allocator
 	importer     *importer
 	options      Options
 	frame        *frame.Frame[*v1alpha1.Project]
@@ -55,7 +56,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
-	p := &Controller{client: c, catalog: cat, repositories: repos, importer: newImporter(o.Clock), options: o}
+	p := &Controller{client: c, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock), options: o}
 	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](ids), frame.WithFinalizer(Finalizer, p.remove))
 	return p
 }

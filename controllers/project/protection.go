@@ -67,6 +67,12 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
 			"the default branch %s is protected when ProtectedBranch %s is gone, which a deleted project of this name has left", branch, b.Name)
 	}
+	// The REST API shows it from now on, as it shows the project.
+	id, err := c.ids.Allocate(ctx, b)
+	if err != nil {
+		return fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
+	}
+	b.Spec.ID = id
 	if err := c.client.Create(ctx, b); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("protecting %s: %w", branch, err)
 	}

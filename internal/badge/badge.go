@@ -70,6 +70,16 @@ type value struct {
 
 func segments(text string) value { return value{text: text, path: true} }
 
+// NeedHead reports whether any of the URLs has a placeholder that stands for what HEAD of the repository is.
+func NeedHead(urls ...string) bool {
+	for _, url := range urls {
+		if strings.Contains(url, "%{commit_sha}") || strings.Contains(url, "%{default_branch}") {
+			return true
+		}
+	}
+	return false
+}
+
 // ValuesOf returns the values of a project, or what its projects have in common for the scope of a group.
 func ValuesOf(s catalog.Scope) Values {
 	v := Values{}

@@ -368,6 +368,18 @@ func (c *Catalog) ProjectByID(ctx context.Context, id int64) (*v1alpha1.Project,
 	return Oldest(found), nil
 }
 
+// Current returns a project as it is now, or ErrNotFound when it is gone.
+func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
+	now := &v1alpha1.Project{}
+	if err := c.get(ctx, client.ObjectKeyFromObject(p), now); err != nil {
+		return nil, err
+	}
+	if now.UID != p.UID {
+		return nil, ErrNotFound
+	}
+	return now, nil
+}
+
 // Target returns the project or group of a setting in a namespace, whichever of the references is given.
 func (c *Catalog) Target(ctx context.Context, namespace string, project, group *v1alpha1.Reference) (client.Object, error) {
 	if group != nil {

@@ -33,6 +33,8 @@ type Repositories struct {
 	catalog *catalog.Catalog
 	// small and large hold the names of branches, by the UIDs of their projects.
 	small, large *lru.Cache
+	// waiters is nil where nobody waits.
+	waiters *waiters
 }
 
 // New returns a finder that works with engine.
@@ -88,6 +90,52 @@ func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 	p.Status.SizeBytes = size
 	p.Status.RepositoryPath = Path(p)
 	return nil
+}
+
+// Now returns a project whose status says what HEAD of its repository is at the moment: the status itself follows a push or commit a
+// little later. Where there is no repository it is the project as it is.
+func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
+	repo, err := r.Of(ctx, p)
+	var head git.Head
+	if err == nil {
+		head, err = repo.Head(ctx)
+	}
+	if missing(err) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading HEAD: %w", err)
+	}
+	// Its parts are shared, as nobody changes them.
+	now := *p
+	now.Status.DefaultBranch, now.Status.HeadCommit = head.Branch, head.Commit
+	return &now, nil
+}
+
+// Empty reports whether a project has no branch at the moment. It costs no process.
+func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
+	if p.Status.HeadCommit != "" {
+		return false, nil
+	}
+	repo, err := r.Of(ctx, p)
+	empty := true
+	if err == nil {
+		empty, err = repo.Empty()
+	}
+	if missing(err) {
+		return true, nil
+	}
+	return empty, err
+}
+
+// missing reports whether an error says that a project has no repository, or none that can be reached.
+func missing(err error) bool {
+	for _, kind := range []error{ErrNoStorage, catalog.ErrNotFound, git.ErrNotFound, git.ErrStorageMissing, git.ErrNotRepository} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // cached is the branch names of a project at one state of its refs.

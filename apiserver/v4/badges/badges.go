@@ -17,18 +17,22 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves the badges of projects.
 type Family struct {
-	catalog *catalog.Catalog
-	writer  *declare.Writer
+	catalog      *catalog.Catalog
+	writer       *declare.Writer
+	repositories *repository.Repositories
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer) *Family { return &Family{catalog: cat, writer: w} }
+func New(cat *catalog.Catalog, w *declare.Writer, r *repository.Repositories) *Family {
+	return &Family{catalog: cat, writer: w, repositories: r}
+}
 
 // Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
 func (f *Family) Table() endpoint.Table {
@@ -63,8 +67,42 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Badge]
 	all = slices.DeleteFunc(all, func(b *v1alpha1.Badge) bool {
 		return b.Spec.ID == 0 || r.Name != "" && b.Spec.Name != r.Name
 	})
-	values := badge.ValuesOf(scope)
-	return endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) Badge { return show(b, values) }), nil
+	return endpoint.Each(endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) *v1alpha1.Badge { return b }), func(page []*v1alpha1.Badge) ([]Badge, error) {
+		specs := make([]v1alpha1.BadgeSpec, len(page))
+		for i, b := range page {
+			specs[i] = b.Spec
+		}
+		values, err := f.values(ctx, scope, specs...)
+		if err != nil {
+			return nil, err
+		}
+		shown := make([]Badge, len(page))
+		for i, b := range page {
+			shown[i] = show(b, values)
+		}
+		return shown, nil
+	})
+}
+
+// values are what the placeholders of badges stand for at the moment. The controller, which renders the same, comes after a push.
+func (f *Family) values(ctx context.Context, scope catalog.Scope, specs ...v1alpha1.BadgeSpec) (badge.Values, error) {
+	if slices.ContainsFunc(specs, func(s v1alpha1.BadgeSpec) bool { return badge.NeedHead(s.LinkURL, s.ImageURL) }) {
+		now, err := f.repositories.Now(ctx, scope.Project)
+		if err != nil {
+			return nil, err
+		}
+		scope.Project = now
+	}
+	return badge.ValuesOf(scope), nil
+}
+
+// shown is the answer that has one badge.
+func (f *Family) shown(ctx context.Context, scope catalog.Scope, b *v1alpha1.Badge) (Badge, error) {
+	values, err := f.values(ctx, scope, b.Spec)
+	if err != nil {
+		return Badge{}, err
+	}
+	return show(b, values), nil
 }
 
 type badgeRequest struct {
@@ -78,7 +116,7 @@ func (f *Family) get(ctx context.Context, r *badgeRequest) (Badge, error) {
 	if err != nil {
 		return Badge{}, err
 	}
-	return show(b, badge.ValuesOf(scope)), nil
+	return f.shown(ctx, scope, b)
 }
 
 type renderRequest struct {
@@ -92,7 +130,11 @@ func (f *Family) render(ctx context.Context, r *renderRequest) (Preview, error) 
 	if err := check(spec); err != nil {
 		return Preview{}, err
 	}
-	return preview(spec, badge.ValuesOf(auth.From(ctx).Scope)), nil
+	values, err := f.values(ctx, auth.From(ctx).Scope, spec)
+	if err != nil {
+		return Preview{}, err
+	}
+	return preview(spec, values), nil
 }
 
 type createRequest struct {
@@ -121,7 +163,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Badge, error) {
 	if err := f.writer.Create(ctx, b); err != nil {
 		return Badge{}, refusal.Of(err, "")
 	}
-	return show(b, badge.ValuesOf(scope)), nil
+	return f.shown(ctx, scope, b)
 }
 
 type updateRequest struct {
@@ -156,7 +198,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Badge, error) {
 	if err != nil {
 		return Badge{}, refusal.Of(err, "")
 	}
-	return show(b, badge.ValuesOf(scope)), nil
+	return f.shown(ctx, scope, b)
 }
 
 func (f *Family) remove(ctx context.Context, r *badgeRequest) (endpoint.None, error) {

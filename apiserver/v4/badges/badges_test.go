@@ -2,6 +2,7 @@ package badges_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // commit is an id that a commit could have.
@@ -48,7 +50,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		declared(33, "Own", "web", ""), declared(32, "Build", "", "acme"), declared(31, "Build", "web", ""), declared(30, "build", "", "sub"),
 		declared(40, "Own", "secret", ""),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer).Table())
+	return f.Serve(New(f.Catalog, f.Writer, familytest.Repositories(t, f.Catalog)).Table())
 }
 
 func TestWhoMaySeeAndChangeBadges(t *testing.T) {
@@ -246,4 +248,28 @@ func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.Badge {
 	}
 	t.Fatalf("there is no badge %d", id)
 	return nil
+}
+
+func TestABadge_showsTheNewestCommitWhateverTheStatusStillSays(t *testing.T) {
+	g := NewWithT(t)
+	web := familytest.Project("acme", "web", 20, "acme", v1alpha1.VisibilityPublic)
+	web.Status.HeadCommit, web.Status.RefsChecksum = commit, "of a moment ago"
+	shard := familytest.Shard(t, web)
+	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), web, shard, declared(30, "Build", "web", ""),
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
+	repos := familytest.Repositories(t, f.Catalog)
+	f.Serve(New(f.Catalog, f.Writer, repos).Table())
+	c := gittest.New(t, "sha1")
+	for range 2 {
+		newest := c.Commit(t, "README.md", rand.Text())
+		familytest.Push(t, repos, web, c)
+		for request, status := range map[string]int{
+			"GET /projects/20/badges": 200, "GET /projects/20/badges/30": 200, "PUT /projects/20/badges/30": 200, "POST /projects/20/badges": 201,
+			"GET /projects/20/badges/render?link_url=https://a&image_url=https://ci.example/%25{commit_sha}.svg": 200,
+		} {
+			got := f.As("root", request, `{"link_url":"https://a","image_url":"https://ci.example/%{commit_sha}.svg"}`)
+			g.Expect(got.String()).To(HavePrefix(strconv.Itoa(status)), request)
+			g.Expect(got.String()).To(ContainSubstring(`"rendered_image_url":"https://ci.example/`+newest+`.svg"`), request)
+		}
+	}
 }

@@ -80,7 +80,7 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f.Catalog = catalog.New(f.Client)
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
 	f.Writer = declare.NewWriter(f.Client, f.Client, f.IDs)
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog, nil)
 	return f
 }
 

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -54,4 +56,10 @@ func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *
 	r := Init(t, repos, p, c.Git(t, "rev-parse", "--show-object-format"))
 	c.Git(t, "push", "--quiet", "--mirror", r.Dir())
 	return r
+}
+
+// RefWriter returns what changes refs, and tells nobody, until the test ends.
+func (f *Forge) RefWriter() *ref.Writer {
+	f.t.Helper()
+	return ref.NewWriter(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), &git.Writers{}, func(types.NamespacedName) {})
 }

@@ -90,15 +90,23 @@ func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoi
 	if err != nil {
 		return endpoint.List[Project]{}, err
 	}
-	show := func(s catalog.Seen) Project { return f.show(s.Scope, viewed(caller, auth.AccessOf(caller, s))) }
-	if r.Simple {
-		show = func(s catalog.Seen) Project { return f.simple(s.Scope) }
-	}
+	same := func(s catalog.Seen) catalog.Seen { return s }
+	page := endpoint.Page(r.Paging, all, same)
 	if r.Pagination == "keyset" {
 		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.Spec.ID, 10) }
-		return endpoint.Keyset(r.Paging, all, r.past(), key, show), nil
+		page = endpoint.Keyset(r.Paging, all, r.past(), key, same)
 	}
-	return endpoint.Page(r.Paging, all, show), nil
+	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
+		shown = make([]Project, len(rows))
+		for i, s := range rows {
+			if r.Simple {
+				shown[i] = f.simple(s.Scope)
+			} else if shown[i], err = f.show(ctx, s.Scope, viewed(caller, auth.AccessOf(caller, s))); err != nil {
+				return nil, err
+			}
+		}
+		return shown, nil
+	})
 }
 
 // find returns the answer to a question, and until when it is true.

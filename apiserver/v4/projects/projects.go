@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -27,6 +28,7 @@ type Family struct {
 	catalog *catalog.Catalog
 	guard   *auth.Guard
 	writer  *declare.Writer
+	refs    *ref.Writer
 	clock   clock.PassiveClock
 	webURL  string
 	// home is the Kubernetes namespace of personal projects.
@@ -37,8 +39,8 @@ type Family struct {
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
 // of all users.
-func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.PassiveClock, webURL, home string) *Family {
-	return &Family{catalog: cat, guard: g, writer: w, clock: clk, webURL: webURL, home: home}
+func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, refs *ref.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{catalog: cat, guard: g, writer: w, refs: refs, clock: clk, webURL: webURL, home: home}
 }
 
 // Table lists the endpoints.
@@ -63,7 +65,7 @@ type idRequest struct {
 
 func (f *Family) get(ctx context.Context, _ *idRequest) (Project, error) {
 	s := auth.From(ctx)
-	return f.show(s.Scope, viewed(s.Caller, s.Access)), nil
+	return f.show(ctx, s.Scope, viewed(s.Caller, s.Access))
 }
 
 // viewed is what a caller is shown of his own roles.
@@ -123,7 +125,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, refusal.Of(err, "Project")
 	}
 	scope.Project = p
-	return f.show(scope, viewer{settings: true, admin: caller.Admin}), nil
+	return f.show(ctx, scope, viewer{settings: true, admin: caller.Admin})
 }
 
 // holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made
@@ -249,7 +251,12 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec) 
 	if err != nil {
 		return Project{}, refusal.Of(err, "Project")
 	}
-	return f.show(catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access)), nil
+	if branch := p.Spec.DefaultBranch; branch != "" && branch != s.Scope.Project.Spec.DefaultBranch {
+		if err := f.refs.SetHead(ctx, p); err != nil {
+			return Project{}, err
+		}
+	}
+	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access))
 }
 
 func (f *Family) archive(ctx context.Context, _ *idRequest) (Project, error) {

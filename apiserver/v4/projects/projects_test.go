@@ -10,12 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // newForge returns a forge with the projects acme/site, acme/api and hidden/secret. Mary owns acme, Dora is a developer of
@@ -33,7 +38,7 @@ func newForge(t *testing.T) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleOwner),
 		familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
 }
 
 func TestWhoMaySeeAndChangeProjects(t *testing.T) {
@@ -174,7 +179,7 @@ func TestWhereAProjectIsImportedFromIsForThoseWhoMayChangeIt(t *testing.T) {
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), imported,
 		familytest.InGroup("acme", "acme", "mary", v1alpha1.RoleMaintainer), familytest.InProject("acme", "site", "dora", v1alpha1.RoleDeveloper),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
 	const shown = `"import_url":"https://inner.example/site.git","import_status":"failed","import_error":"no route to inner.example"`
 	const hidden = `"import_url":null,"import_status":"failed","import_error":null`
 	for who, want := range map[string]string{"": hidden, "otto": hidden, "dora": hidden, "mary": shown, "root": shown} {
@@ -328,7 +333,7 @@ func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 		familytest.Project("other", "refused", 41, "foreign", v1alpha1.VisibilityPublic),
 		familytest.Project("other", "lost", 42, "nowhere", v1alpha1.VisibilityPublic),
 	)
-	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
 	for _, id := range []string{"40", "41", "42", "loop%2Fturning", "acme%2Fforeign%2Frefused"} {
 		for _, request := range []string{"GET /projects/" + id, "PUT /projects/" + id, "DELETE /projects/" + id} {
 			if got := f.As("root", request, `{"description":"x"}`).String(); got != `404 {"message":"404 Project Not Found"}` {
@@ -350,4 +355,46 @@ func TestOnlyByIDAreProjectsPagedByKey(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
+}
+
+func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.T) {
+	g := NewWithT(t)
+	site := familytest.Project("acme", "site", 20, "acme", v1alpha1.VisibilityPublic)
+	shard := familytest.Shard(t, site)
+	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), site, shard,
+		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
+	repos, pushed := familytest.Repositories(t, f.Catalog), 0
+	var writers git.Writers
+	refs := ref.NewWriter(f.Guard, f.Catalog, repos, &writers, func(types.NamespacedName) { pushed++ })
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, refs, f.Clock, familytest.WebURL, "home").Table())
+	shown := func(text string) {
+		t.Helper()
+		for _, request := range []string{"GET /projects/20", "GET /projects", "GET /projects?pagination=keyset&order_by=id", "GET /groups/10/projects"} {
+			g.Expect(f.As("root", request, "").String()).To(ContainSubstring(text), request)
+		}
+	}
+	shown(`"empty_repo":true`)
+	repo := familytest.Init(t, repos, site, "sha1")
+	shown(`"empty_repo":true`)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README.md", "Hello.\n")
+	c.Git(t, "branch", "topic")
+	familytest.Push(t, repos, site, c)
+	shown(`"empty_repo":false`)
+
+	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"topic"}`).String()).To(HavePrefix("200"))
+	head, err := repo.Head(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(head.Branch).To(Equal("topic"), "who clones now begins there")
+	g.Expect(pushed).To(Equal(1))
+	g.Expect(f.As("root", "PUT /projects/20", `{"description":"x"}`).String()).To(HavePrefix("200"))
+	g.Expect(pushed).To(Equal(1), "nothing else moves it")
+
+	// While it is moved, HEAD is left to the controller.
+	g.Expect(writers.Close(t.Context(), repo)).To(Succeed())
+	defer writers.Open(repo)
+	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"main"}`).String()).To(HavePrefix("200"))
+	head, err = repo.Head(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(head.Branch).To(Equal("topic"))
 }

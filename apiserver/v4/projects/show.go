@@ -1,6 +1,7 @@
 package projects
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -81,12 +82,16 @@ type viewer struct {
 // simple shows a project without its details.
 func (f *Family) simple(s catalog.Scope) Project { return Project{Summary: project.Of(s, f.webURL)} }
 
-func (f *Family) show(s catalog.Scope, to viewer) Project {
+func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project, error) {
 	p := s.Project
+	empty, err := f.refs.Empty(ctx, p)
+	if err != nil {
+		return Project{}, err
+	}
 	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.Spec.ID)
 	shown := f.simple(s)
 	shown.Details = &Details{
-		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: p.Status.HeadCommit == "", Archived: p.Spec.Archived,
+		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: empty, Archived: p.Spec.Archived,
 		Visibility:                   namespace.Visibility(catalog.Visibility(p.Spec.Visibility, s.Groups)),
 		RepositoryAccessLevel:        featureWord(p.Spec.Features.Repository),
 		ContainerRegistryAccessLevel: featureWord(p.Spec.Features.ContainerRegistry),
@@ -99,7 +104,7 @@ func (f *Family) show(s catalog.Scope, to viewer) Project {
 	if to.roles != nil {
 		shown.Permissions = permissions(*to.roles, namespace.Personal(s.Groups[0]))
 	}
-	return shown
+	return shown, nil
 }
 
 // showImport shows how an import stands; whence adds where it comes from, and why it failed.

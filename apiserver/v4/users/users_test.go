@@ -82,7 +82,7 @@ func (cluster) Include(context.Context) (bool, error) { return true, nil }
 
 func TestAnAdministratorOfTheClusterIsToldSo(t *testing.T) {
 	f := New(t, User("ann", 2, func(s *v1alpha1.UserSpec) { s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "ann@cluster"} }))
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, cluster{}), f.Catalog)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, cluster{}), f.Catalog, nil)
 	f.Serve(users.New(f.Catalog, f.Writer, WebURL, "home").Table())
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithIdentity(t.Context(), "ann@cluster"), http.MethodGet, "/user", http.NoBody))

@@ -1,0 +1,44 @@
+package ref
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// SetHead makes HEAD name the default branch that a project declares, as its controller does a little later. Where there is no
+// repository, or it takes no changes at the moment, that is left to the controller.
+func (w *Writer) SetHead(ctx context.Context, p *v1alpha1.Project) error {
+	repo, err := w.repositories.Of(ctx, p)
+	if err == nil {
+		err = repo.Check()
+	}
+	if Missing(err) || errors.Is(err, git.ErrStorageMissing) || errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
+	defer cancel()
+	end, err := w.writers.Begin(repo)
+	if err != nil {
+		return nil //nolint:nilerr // it is closed: whoever has closed it opens it again, and the controller comes
+	}
+	defer end()
+	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {
+		return fmt.Errorf("setting the default branch: %w", err)
+	}
+	w.pushed(client.ObjectKeyFromObject(p))
+	return nil
+}
+
+// Empty reports whether a project has no branch at the moment.
+func (w *Writer) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
+	return w.repositories.Empty(ctx, p)
+}

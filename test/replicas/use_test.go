@@ -1,0 +1,124 @@
+package replicas
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// uses is how often something is made and used at once.
+const uses = 20
+
+// fileIn is the request that makes a file in a project, and fileBody its body.
+func fileIn(project int64) string {
+	return fmt.Sprintf("POST /projects/%d/repository/files/README.md", project)
+}
+
+const fileBody = `{"branch":"main","content":"Hello.\n","commit_message":"Begin"}`
+
+var _ = Describe("What a client has made", Ordered, func() {
+	var first rest.Client
+
+	BeforeAll(func() {
+		start(manager, one, two)
+		first = one.by("root")
+	})
+
+	// hold stops the manager in the middle of what it does, until the function that it returns is called.
+	hold := func() (release func()) {
+		GinkgoHelper()
+		Expect(syscall.Kill(manager.process.PID(), syscall.SIGSTOP)).To(Succeed())
+		release = sync.OnceFunc(func() {
+			GinkgoHelper()
+			Expect(syscall.Kill(manager.process.PID(), syscall.SIGCONT)).To(Succeed())
+		})
+		DeferCleanup(release)
+		return release
+	}
+
+	DescribeTable("is waited for by who uses it while the controllers are slow",
+		func(name string, use func(project project) error) {
+			release := hold()
+			made := rest.Must[project](first, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"slow-%s"}`, name))
+			ended := make(chan error, 1)
+			go func() {
+				defer GinkgoRecover()
+				ended <- use(made)
+			}()
+			Consistently(ended).WithTimeout(limit / 2).WithPolling(polling).ShouldNot(Receive())
+			release()
+			Eventually(ended).WithTimeout(soon).Should(Receive(Succeed()))
+		},
+		Entry("a file", "file", func(p project) error {
+			return expect(first, http.StatusCreated, fileIn(p.ID), fileBody)
+		}),
+		Entry("a clone", "clone", func(p project) error {
+			_, err := admin.As("root", token("root")).Try("git", "clone", "--quiet", one.address()+"/"+p.Path+".git", admin.Space())
+			return err
+		}),
+		Entry("a push", "push", func(p project) error {
+			_, err := newHistory().Try("git", "push", "--quiet", one.address()+"/"+p.Path+".git", "HEAD:main")
+			return err
+		}),
+		Entry("the protection of its default branch", "protection", func(p project) error {
+			return expect(first, http.StatusOK, fmt.Sprintf("GET /projects/%d/protected_branches/main", p.ID), "")
+		}),
+		Entry("the protection of its default branch, through kube-apiserver", "protection-of-kubernetes", func(p project) error {
+			return expect(door, http.StatusOK, fmt.Sprintf("GET /projects/%d/protected_branches/main", p.ID), "")
+		}),
+	)
+
+	It("can be used at once, a file, a clone and a push, at the server that made it", func() {
+		history := newHistory()
+		var took []time.Duration
+		for n := range uses {
+			made := rest.Must[project](first, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"at-once-%d"}`, n))
+			begun := time.Now()
+			switch n % 3 {
+			case 0:
+				rest.Must[struct{}](first, http.StatusCreated, fileIn(made.ID), fileBody)
+			case 1:
+				admin.As("root", token("root")).Clone(one.address() + "/" + made.Path + ".git")
+			default:
+				history.Git("push", "--quiet", one.address()+"/"+made.Path+".git", "HEAD:main")
+			}
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		report("the first use of a project takes, median,", took[len(took)/2])
+		report("the first use of a project takes, at worst,", took[len(took)-1])
+	})
+})
+
+// newHistory is a repository of somebody who has committed something and pushed it nowhere yet.
+func newHistory() terminal.Terminal {
+	GinkgoHelper()
+	t := admin.As("root", token("root")).In(admin.Space())
+	t.Git("init", "--quiet", "--initial-branch=main")
+	t.Commit("README.md", "Hello.\n")
+	return t
+}
+
+// project is what the specs look at of one.
+type project struct {
+	ID   int64  `json:"id"`
+	Path string `json:"path_with_namespace"`
+}
+
+// expect sends a request, which is to be answered with a status code. It returns what was answered instead.
+func expect(c rest.Client, status int, request, body string) error {
+	a, err := c.Try(request, body)
+	if err == nil && a.Status != status {
+		err = fmt.Errorf("%s: %s", request, a)
+	}
+	return err
+}
