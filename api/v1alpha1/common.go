@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Reference names one object; exactly one of its fields is set.
+// Reference names one object by its name, path or id; exactly one of these is set.
 // +kubebuilder:validation:ExactlyOneOf=name;path;id
 // +structType=atomic
 type Reference struct {
@@ -21,6 +21,13 @@ type Reference struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
+
+	// uid is the metadata.uid of the object that is meant, beside its name, path or id: where it is given, one that is made anew under
+	// the same name, path or id is not meant. The REST API gives it beside every id that it writes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	UID string `json:"uid,omitempty"`
 }
 
 // LocalSecretReference names a Secret in the same namespace.

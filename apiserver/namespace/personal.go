@@ -37,7 +37,7 @@ func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.Spec.ID), "owner", id(u.Spec.ID))},
 		Spec: v1alpha1.MembershipSpec{
-			UserRef: v1alpha1.Reference{ID: u.Spec.ID}, GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+			UserRef: catalog.Refer(u), GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
 		},
 	}
 }

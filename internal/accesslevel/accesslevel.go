@@ -143,13 +143,20 @@ func (i IDs) restore(s Set, b *v1alpha1.ProtectedBranch, declared []v1alpha1.Acc
 
 // key identifies a level by what it lets through.
 func key(s Set, namespace string, l v1alpha1.AccessLevel) string {
+	named := func(what, namespace string, ref v1alpha1.Reference) string {
+		k := string(s) + what + catalog.Key(namespace, ref)
+		if ref.UID != "" {
+			k += "#" + ref.UID
+		}
+		return k
+	}
 	switch {
 	case l.UserRef != nil:
-		return string(s) + "/user/" + catalog.Key("", *l.UserRef)
+		return named("/user/", "", *l.UserRef)
 	case l.GroupRef != nil:
-		return string(s) + "/group/" + catalog.Key(namespace, *l.GroupRef)
+		return named("/group/", namespace, *l.GroupRef)
 	case l.DeployKeyRef != nil:
-		return string(s) + "/key/" + catalog.Key(namespace, *l.DeployKeyRef)
+		return named("/key/", namespace, *l.DeployKeyRef)
 	default:
 		return string(s) + "/role/" + string(l.Role)
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,8 @@ func (c *Catalog) TokensOf(ctx context.Context, u *v1alpha1.User) ([]*v1alpha1.A
 	if err != nil {
 		return nil, err
 	}
-	return c.tokens(ctx, IndexUser, keys...)
+	found, err := c.tokens(ctx, IndexUser, keys...)
+	return slices.DeleteFunc(found, func(t *v1alpha1.AccessToken) bool { return !means(t.Spec.UserRef, u) }), err
 }
 
 // Token returns the access token that has a REST id, or ErrNotFound.

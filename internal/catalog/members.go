@@ -79,6 +79,9 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 	}
 	var below []Given
 	for _, m := range all {
+		if !means(m.Spec.UserRef, u) {
+			continue
+		}
 		s, err := c.TargetScope(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
 		if errors.Is(err, ErrNotFound) {
 			continue

@@ -61,7 +61,7 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 		var holder client.Object
 		var ok bool
 		holder, further, err = c.walk(ctx, ref.Path)
-		if parent, ok = holder.(*v1alpha1.Group); err == nil && !ok {
+		if parent, ok = holder.(*v1alpha1.Group); err == nil && !(ok && means(*ref, parent)) {
 			err = ErrNotFound
 		}
 		if err != nil {
@@ -297,6 +297,9 @@ func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.R
 	default:
 		g, err = c.GroupByID(ctx, ref.ID)
 	}
+	if err == nil && !means(ref, g) {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", Show(ref), err)
 	}
@@ -349,6 +352,9 @@ func (c *Catalog) anyProject(ctx context.Context, namespace string, ref v1alpha1
 		p, err = c.ProjectByPath(ctx, ref.Path)
 	default:
 		p, err = c.ProjectByID(ctx, ref.ID)
+	}
+	if err == nil && !means(ref, p) {
+		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w", Show(ref), err)

@@ -328,7 +328,7 @@ func (c *Catalog) DeployKey(ctx context.Context, namespace string, ref v1alpha1.
 		found, err = c.deployKeys(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
 		k = Oldest(found)
 	}
-	if err == nil && (k == nil || k.Namespace != namespace) {
+	if err == nil && (k == nil || k.Namespace != namespace || !means(ref, k)) {
 		err = ErrNotFound
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -92,7 +93,7 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 		all = append([]target{{s.Project, s.keys()}}, all...)
 	}
 	for i, t := range all {
-		m, err := c.membership(ctx, userKeys, t)
+		m, err := c.membership(ctx, u, userKeys, t)
 		if err != nil {
 			return Roles{}, until, err
 		}
@@ -123,11 +124,12 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 }
 
 // membership returns the membership that is in force of a user in one target, or nil: the oldest that belongs to the target.
-func (c *Catalog) membership(ctx context.Context, userKeys []string, t target) (*v1alpha1.Membership, error) {
+func (c *Catalog) membership(ctx context.Context, u *v1alpha1.User, userKeys []string, t target) (*v1alpha1.Membership, error) {
 	found, err := c.memberships(ctx, IndexMember, MemberKeys(userKeys, t.keys)...)
 	if err != nil {
 		return nil, err
 	}
+	found = slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !means(m.Spec.UserRef, u) })
 	return Oldest(belonging(found, t.of)), nil
 }
 
@@ -148,7 +150,7 @@ func (c *Catalog) ProjectMembership(ctx context.Context, u *v1alpha1.User, p *v1
 	if err != nil {
 		return nil, err
 	}
-	return c.membership(ctx, userKeys, target{p, c.ProjectKeys(ctx, p)})
+	return c.membership(ctx, u, userKeys, target{p, c.ProjectKeys(ctx, p)})
 }
 
 // GroupMembership returns the membership of a user in a group itself that is in force, or nil.
@@ -157,5 +159,5 @@ func (c *Catalog) GroupMembership(ctx context.Context, u *v1alpha1.User, g *v1al
 	if err != nil {
 		return nil, err
 	}
-	return c.membership(ctx, userKeys, target{g, c.GroupKeys(ctx, g)})
+	return c.membership(ctx, u, userKeys, target{g, c.GroupKeys(ctx, g)})
 }

@@ -23,13 +23,18 @@ func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.U
 		u = &v1alpha1.User{}
 		err = c.get(ctx, client.ObjectKey{Name: ref.Name}, u)
 	case ref.Path != "":
-		return c.UserByUsername(ctx, ref.Path)
+		if u, err = c.UserByUsername(ctx, ref.Path); err != nil {
+			return nil, err
+		}
 	default:
 		var found []*v1alpha1.User
 		found, err = c.users(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
 		if u = Oldest(found); err == nil && u == nil {
 			err = ErrNotFound
 		}
+	}
+	if err == nil && !means(ref, u) {
+		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", Show(ref), err)

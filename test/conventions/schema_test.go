@@ -135,13 +135,13 @@ var schemaRules = []schemaRule{{
 	name:  "a reference names exactly one thing",
 	check: exactReference,
 	breaks: []string{
-		`userRef: {type: object, x-kubernetes-map-type: atomic, properties: {name: {type: string}, path: {type: string}, id: {type: integer}}}`,
+		`userRef: {type: object, x-kubernetes-map-type: atomic, properties: {name: {type: string}, path: {type: string}, id: {type: integer}, uid: {type: string}}}`,
 		`userRef: {type: object, properties: {name: {type: string}}}`,
 		`userRef: {type: string}`,
-		`owner: {type: object, properties: {name: {type: string}, path: {type: string}, id: {type: integer}}}`,
+		`owner: {type: object, properties: {name: {type: string}, path: {type: string}, id: {type: integer}, uid: {type: string}}}`,
 	},
 	keeps: []string{
-		`userRef: {type: object, x-kubernetes-map-type: atomic, properties: {name: {type: string}, path: {type: string}, id: {type: integer}}, x-kubernetes-validations: [{rule: "` + exactlyOne + `"}]}`,
+		`userRef: {type: object, x-kubernetes-map-type: atomic, properties: {name: {type: string}, path: {type: string}, id: {type: integer}, uid: {type: string}}, x-kubernetes-validations: [{rule: "` + exactlyOne + `"}]}`,
 		`secretRef: {type: object, x-kubernetes-map-type: atomic, required: [name], properties: {name: {type: string}}}`,
 	},
 }}
@@ -267,7 +267,7 @@ const exactlyOne = "(has(self.name)?1:0)+(has(self.path)?1:0)+(has(self.id)?1:0)
 
 func exactReference(f field) string {
 	s := f.schema
-	reference := s.Type == "object" && len(s.Properties) == 3 && onlyProperties(s, "name", "path", "id")
+	reference := s.Type == "object" && len(s.Properties) == 4 && onlyProperties(s, "name", "path", "id", "uid")
 	secret := s.Type == "object" && onlyProperties(s, "name", "key") && slices.Contains(s.Required, "name")
 	switch {
 	case !strings.HasSuffix(f.name, "Ref"):

@@ -166,7 +166,7 @@ func TestATokenWorksWhenItIsAnswered(t *testing.T) {
 	g.Expect(got.Body).NotTo(ContainSubstring(made.Token), "the value is shown once")
 
 	object := stored(t, f, made.ID)
-	g.Expect(object.Spec.UserRef).To(Equal(v1alpha1.Reference{ID: 2}))
+	g.Expect(object.Spec.UserRef).To(Equal(f.Refer(&v1alpha1.User{}, "ann")))
 	g.Expect(object.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)))
 	secret := secretOf(t, f, object)
 	g.Expect(secret.Data).To(HaveKeyWithValue("token", []byte(made.Token)))
@@ -314,4 +314,14 @@ func secretOf(t *testing.T, f *Forge, of *v1alpha1.AccessToken) *corev1.Secret {
 		t.Fatal(err)
 	}
 	return &s
+}
+
+func TestToken_isNotOfAUserWhoIsMadeAnewUnderTheID(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	made := Decode[row](t, f.As("root", "POST /users/2/personal_access_tokens", `{"name":"CI","scopes":"api"}`))
+	g.Expect(f.With(made.Token, "GET /personal_access_tokens/self", "").Code).To(Equal(200))
+	f.Anew(&v1alpha1.User{}, "ann")
+	g.Expect(f.With(made.Token, "GET /personal_access_tokens/self", "").Code).To(Equal(401))
+	g.Expect(f.As("root", "GET /personal_access_tokens?user_id=2", "").Body).NotTo(ContainSubstring(`"CI"`))
 }

@@ -93,7 +93,7 @@ func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.Acce
 	if err := f.writer.Create(ctx, secret); err != nil {
 		return nil, NewToken{}, err
 	}
-	spec.UserRef = v1alpha1.Reference{ID: u.Spec.ID}
+	spec.UserRef = catalog.Refer(u)
 	spec.SecretRef = v1alpha1.SecretKeyReference{Name: secret.Name, Key: secretKey}
 	t := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	if err := f.writer.Create(ctx, t); err != nil {

@@ -99,6 +99,39 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 // ServeHTTP serves a request as it is.
 func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }
 
+// Identified is an object of a kind that references name by its id.
+type Identified interface {
+	client.Object
+	IDs() (spec, status *int64)
+}
+
+// Refer returns the reference that REST writes to an object of the kind of o, by its name or namespace and name.
+func (f *Forge) Refer(o Identified, name string) v1alpha1.Reference {
+	f.t.Helper()
+	key := client.ObjectKey{Name: name}
+	if namespace, rest, ok := strings.Cut(name, "/"); ok {
+		key = client.ObjectKey{Namespace: namespace, Name: rest}
+	}
+	if err := f.Client.Get(f.t.Context(), key, o); err != nil {
+		f.t.Fatal(err)
+	}
+	return catalog.Refer(o)
+}
+
+// Anew deletes the object that Refer refers to, and makes another one that declares the same, its id included.
+func (f *Forge) Anew(o Identified, name string) {
+	f.t.Helper()
+	f.Refer(o, name)
+	again := o.DeepCopyObject().(client.Object)
+	again.SetResourceVersion("")
+	again.SetUID("")
+	again.SetCreationTimestamp(metav1.Time{})
+	f.stamp(again)
+	if err := errors.Join(f.Client.Delete(f.t.Context(), o), f.Client.Create(f.t.Context(), again)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // Value is the value of the token that New made for a user.
 func Value(username string) string { return "fpat-of-the-user-called-" + username }
 

@@ -168,7 +168,7 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
 		if len(declared.Spec.Allowlist) >= maxEntries {
 			return endpoint.BadRequest("The job token scope has " + strconv.Itoa(maxEntries) + " projects, and cannot have more")
 		}
-		declared.Spec.Allowlist = append(declared.Spec.Allowlist, entry(r.TargetProjectID))
+		declared.Spec.Allowlist = append(declared.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: catalog.Refer(target.Project)})
 		return nil
 	})
 	return Addition{SourceProjectID: s.Scope.Project.Spec.ID, TargetProjectID: target.Project.Spec.ID}, err
@@ -222,7 +222,7 @@ func (f *Family) without(
 	ctx context.Context, declared *v1alpha1.JobTokenScope, id int64, p *v1alpha1.Project,
 ) (left []v1alpha1.AllowlistEntry, err error) {
 	for _, e := range declared.Spec.Allowlist {
-		if e == entry(id) {
+		if id != 0 && e.ProjectRef.ID == id {
 			continue
 		}
 		if p != nil {
@@ -256,14 +256,9 @@ func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope)
 	return nil
 }
 
-// entry lets in the project of an id, which stays its own wherever it moves.
-func entry(id int64) v1alpha1.AllowlistEntry {
-	return v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}}
-}
-
 // target returns the project that an entry for the id would let in, or catalog.ErrNotFound.
 func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
-	return f.catalog.Allowed(ctx, &v1alpha1.JobTokenScope{}, entry(id))
+	return f.catalog.Allowed(ctx, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
 // notListed is the answer about a project that is not in the list, by what the caller may do with it: what he is not to know of

@@ -119,7 +119,7 @@ func TestTheSettingsAreMadeOnFirstUse(t *testing.T) {
 	g.Expect(made).To(HaveLen(1))
 	g.Expect(made[0].Namespace).To(Equal("acme"))
 	g.Expect(made[0].Spec.InboundEnabled).To(HaveValue(BeFalse()))
-	g.Expect(made[0].Spec.Allowlist).To(Equal([]v1alpha1.AllowlistEntry{{ProjectRef: byID(30)}}))
+	g.Expect(made[0].Spec.Allowlist).To(Equal([]v1alpha1.AllowlistEntry{{ProjectRef: f.Refer(&v1alpha1.Project{}, "bolt/tool")}}))
 
 	var writes []string
 	f.Before = func(verb string, _ client.Object) error { writes = append(writes, verb); return nil }
@@ -140,7 +140,7 @@ func TestEntriesThatOthersDeclaredAreKept(t *testing.T) {
 	f := newForge(t)
 	g.Expect(f.As("mary", "POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`).Code).To(Equal(201))
 	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/30", "").String()).To(Equal("204"))
-	g.Expect(allowlist(t, f, "web")).To(Equal([]v1alpha1.Reference{byName("secret"), byID(31), byID(99), byPath("no/where"), byName("web"), byID(21)}), "both ways to name a project went")
+	g.Expect(allowlist(t, f, "web")).To(Equal([]v1alpha1.Reference{byName("secret"), byID(31), byID(99), byPath("no/where"), byName("web"), f.Refer(&v1alpha1.Project{}, "acme/api")}), "both ways to name a project went")
 	g.Expect(listed(t, f, 20)).To(Equal([]int64{22, 31, 21}))
 }
 
@@ -162,7 +162,7 @@ func TestEntriesOfDeletedProjectsMakeRoom(t *testing.T) {
 	}
 	f := newForge(t, full)
 	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
-	g.Expect(allowlist(t, f, "api")).To(Equal([]v1alpha1.Reference{byPath("still/to-come"), byName("secret"), byID(30)}))
+	g.Expect(allowlist(t, f, "api")).To(Equal([]v1alpha1.Reference{byPath("still/to-come"), byName("secret"), f.Refer(&v1alpha1.Project{}, "bolt/tool")}))
 }
 
 // allowlist are the entries that are declared for a project.
@@ -301,4 +301,17 @@ func TestAProjectWithoutAPlaceIsNotFound(t *testing.T) {
 		To(Equal(`404 {"message":"404 target_project_id not found Not Found"}`))
 	g.Expect(f.As("mary", "DELETE /projects/20/job_token_scope/allowlist/40", "").String()).To(Equal(`404 {"message":"404 Project Not Found"}`))
 	g.Expect(listed(t, f, 21)).To(BeEmpty())
+}
+
+func TestEntry_isNotOfAProjectThatIsMadeAnewUnderTheID(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
+	g.Expect(listed(t, f, 21)).To(Equal([]int64{30}))
+	f.Anew(&v1alpha1.Project{}, "bolt/tool")
+	g.Expect(listed(t, f, 21)).To(BeEmpty())
+	g.Expect(f.As("mary", "POST /projects/21/job_token_scope/allowlist", `{"target_project_id":30}`).Code).To(Equal(201))
+	g.Expect(listed(t, f, 21)).To(Equal([]int64{30}))
+	g.Expect(f.As("mary", "DELETE /projects/21/job_token_scope/allowlist/30", "").Code).To(Equal(204))
+	g.Expect(allowlist(t, f, "api")).To(BeEmpty(), "the entry of the former one goes as well")
 }

@@ -162,7 +162,7 @@ func TestAMemberEndsInAnObject(t *testing.T) {
 	g.Expect(made).To(And(HaveField("ID", int64(4)), HaveField("AccessLevel", 20), HaveField("ExpiresAt", HaveValue(Equal("2026-07-01")))))
 	m := stored(t, f, "otto")
 	g.Expect(m.Spec).To(Equal(v1alpha1.MembershipSpec{
-		UserRef: v1alpha1.Reference{ID: 4}, ProjectRef: &v1alpha1.Reference{Name: "web"}, Role: v1alpha1.RoleReporter,
+		UserRef: f.Refer(&v1alpha1.User{}, "otto"), ProjectRef: &v1alpha1.Reference{Name: "web"}, Role: v1alpha1.RoleReporter,
 		ExpiresAt: m.Spec.ExpiresAt,
 	}))
 	g.Expect(m.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)))
@@ -352,4 +352,16 @@ func TestAUserWhoHasNoIDYetIsNotShown(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
+}
+
+func TestMember_isNobodyWhoIsMadeAnewUnderTheID(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("mary", "POST /projects/21/members", `{"user_id":4,"access_level":30}`).Code).To(Equal(201))
+	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(200))
+	f.Anew(&v1alpha1.User{}, "otto")
+	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(404))
+	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Code).To(Equal(404))
+	g.Expect(f.As("mary", "POST /projects/21/members", `{"user_id":4,"access_level":10}`).Code).To(Equal(201), "the name of the former one's is not in the way")
+	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Body).To(ContainSubstring(`"access_level":10`))
 }

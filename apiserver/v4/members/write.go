@@ -162,19 +162,19 @@ func (f *Family) held(ctx context.Context, s catalog.Scope, u *v1alpha1.User) (*
 	return f.catalog.GroupMembership(ctx, u, s.Groups[0])
 }
 
-// declared returns a membership with a name that no other one of the same user in the same place has. The user is named
-// by his id, which is never given to another one.
+// declared returns a membership with a name that no other one of the same user in the same place has: not that of a user who had the
+// id before, either.
 func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 	m := &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace()},
-		Spec:       v1alpha1.MembershipSpec{UserRef: v1alpha1.Reference{ID: u.Spec.ID}},
+		Spec:       v1alpha1.MembershipSpec{UserRef: catalog.Refer(u)},
 	}
-	user := strconv.FormatInt(u.Spec.ID, 10)
+	id, uid := strconv.FormatInt(u.Spec.ID, 10), string(u.UID)
 	if s.Project != nil {
-		m.Name = naturalkey.Name(s.Project.Name, "project", user)
+		m.Name = naturalkey.Name(s.Project.Name, "project", id, uid)
 		m.Spec.ProjectRef = &v1alpha1.Reference{Name: s.Project.Name}
 	} else {
-		m.Name = naturalkey.Name(s.Groups[0].Name, "group", user)
+		m.Name = naturalkey.Name(s.Groups[0].Name, "group", id, uid)
 		m.Spec.GroupRef = &v1alpha1.Reference{Name: s.Groups[0].Name}
 	}
 	return m

@@ -82,7 +82,7 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.S
 	}
 	_, err = f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
 	if err == nil {
-		err = f.concerned(ctx, s, d)
+		err = f.pin(ctx, s, &d)
 	}
 	if errors.Is(err, catalog.ErrNotFound) {
 		return d, endpoint.Unprocessable(text(set, err.Error()))
@@ -118,9 +118,10 @@ func read(l level) (v1alpha1.AccessLevel, error) {
 	}
 }
 
-// concerned returns catalog.ErrNotFound, in the words for what is not there, for a user who has no access to the project and for
-// a group that the project is not in: to name either tells nobody whether there is one, or what it is called.
-func (f *Family) concerned(ctx context.Context, s catalog.Scope, d v1alpha1.AccessLevel) error {
+// pin puts the UID beside the id that a level names, so that nobody else is ever meant by it. It returns catalog.ErrNotFound, in the
+// words for what is not there, for a user who has no access to the project and for a group that the project is not in: to name either
+// tells nobody whether there is one, or what it is called.
+func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLevel) error {
 	switch {
 	case d.UserRef != nil:
 		u, err := f.catalog.User(ctx, *d.UserRef)
@@ -131,6 +132,7 @@ func (f *Family) concerned(ctx context.Context, s catalog.Scope, d v1alpha1.Acce
 		if err == nil && access.Role == role.None {
 			err = fmt.Errorf("user %s: %w", catalog.Show(*d.UserRef), catalog.ErrNotFound)
 		}
+		*d.UserRef = catalog.Refer(u)
 		return err
 	case d.GroupRef != nil:
 		g, err := f.catalog.GroupByID(ctx, d.GroupRef.ID)
@@ -140,14 +142,24 @@ func (f *Family) concerned(ctx context.Context, s catalog.Scope, d v1alpha1.Acce
 		if err != nil {
 			return fmt.Errorf("group %s: %w", catalog.Show(*d.GroupRef), err)
 		}
+		*d.GroupRef = catalog.Refer(g)
 		return nil
+	case d.DeployKeyRef != nil:
+		k, err := f.catalog.DeployKey(ctx, s.Project.Namespace, *d.DeployKeyRef)
+		if err == nil {
+			*d.DeployKeyRef = catalog.Refer(k)
+		}
+		return err
 	default:
 		return nil
 	}
 }
 
 func same(a, b v1alpha1.AccessLevel) bool {
-	equal := func(x, y *v1alpha1.Reference) bool { return x == y || x != nil && y != nil && *x == *y }
+	// One that was declared without a UID means whoever has the id now.
+	equal := func(x, y *v1alpha1.Reference) bool {
+		return x == y || x != nil && y != nil && x.Name == y.Name && x.Path == y.Path && x.ID == y.ID && (x.UID == y.UID || x.UID == "" || y.UID == "")
+	}
 	return a.Role == b.Role && equal(a.UserRef, b.UserRef) && equal(a.GroupRef, b.GroupRef) && equal(a.DeployKeyRef, b.DeployKeyRef)
 }
 

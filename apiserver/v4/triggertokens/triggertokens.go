@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -119,7 +120,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 		// A project may have many of the same description.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Description, rand.Text())},
 		Spec: v1alpha1.TriggerTokenSpec{
-			ProjectRef: v1alpha1.Reference{Name: p.Name}, OwnerRef: &v1alpha1.Reference{ID: owner.Spec.ID}, Description: r.Description,
+			ProjectRef: v1alpha1.Reference{Name: p.Name}, OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
 		},
 	}
 	if err := f.writer.Create(ctx, t); err != nil {

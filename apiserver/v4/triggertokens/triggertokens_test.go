@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -172,7 +173,7 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	object := stored(t, f, made.ID)
 	g.Expect(object.Namespace).To(Equal("acme"))
 	g.Expect(object.Spec).To(Equal(v1alpha1.TriggerTokenSpec{
-		ID: made.ID, ProjectRef: v1alpha1.Reference{Name: "web"}, OwnerRef: &v1alpha1.Reference{ID: 3}, Description: "Nightly",
+		ID: made.ID, ProjectRef: v1alpha1.Reference{Name: "web"}, OwnerRef: ptr.To(f.Refer(&v1alpha1.User{}, "mike")), Description: "Nightly",
 	}))
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token[10:]))
 	web, err := f.Catalog.ProjectByID(t.Context(), 20)
