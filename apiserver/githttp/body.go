@@ -31,12 +31,13 @@ type body struct {
 	failed func(error)
 }
 
-// newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol.
-func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler) (*body, error) {
+// newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol. The objects of a push
+// have at most maxPush bytes, if that is not 0.
+func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler, maxPush int64) (*body, error) {
 	b := &body{wire: &wire{r: r, control: control, idle: h.IdleTimeout}}
 	limit := h.MaxFetchBytes
-	if req.service == git.ReceivePack && h.MaxPushBytes > 0 {
-		limit = h.MaxPushBytes + maxCommands // git itself says more kindly what is wrong with the objects
+	if req.service == git.ReceivePack && maxPush > 0 {
+		limit = maxPush + maxCommands // git itself says more kindly what is wrong with the objects
 	} else if req.service == git.ReceivePack {
 		limit = 0
 	}

@@ -29,7 +29,7 @@ func (c *closing) Read(p []byte) (int, error) {
 func TestTheEndOfABodyIsFinal(t *testing.T) {
 	const text = "0014command=ls-refs\n0000"
 	b, err := newBody(http.NewResponseController(httptest.NewRecorder()), &closing{Reader: strings.NewReader(text)},
-		request{service: git.UploadPack}, &Handler{})
+		request{service: git.UploadPack}, &Handler{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,16 +218,6 @@ func TestAFullDisc(t *testing.T) {
 	c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
 }
 
-func TestAPushThatIsTooLarge(t *testing.T) {
-	f := newForge(t, func(o *githttp.Options) { o.MaxPushBytes = 100_000 })
-	p := f.add(t, "group/project", "sha1")
-	c := gittest.New(t, "sha1")
-	c.Commit(t, "big", random(3<<20))
-	f.unchanged(t, p, func() {
-		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"), "remote: fatal: The push has more than the 100000 bytes that the server takes in one push.")
-	})
-}
-
 // git ends at the sight of such a pack, long before the client has sent it all, which must get to the answer nevertheless.
 func TestADamagedPack(t *testing.T) {
 	f, p, c := seeded(t, "sha1")

@@ -38,8 +38,6 @@ type Options struct {
 	Timeout time.Duration
 	// MaxFetchBytes is how long the request of a fetch may be, unpacked. 0 stands for 16 MiB.
 	MaxFetchBytes int64
-	// MaxPushBytes is how large a push may be. 0 is no limit.
-	MaxPushBytes int64
 }
 
 // Handler serves Git's smart HTTP protocol, at paths such as "/group/project.git/info/refs".
@@ -113,7 +111,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 	if req.advertise {
 		return h.advertise(ctx, out, req, project)
 	}
-	in, err := newBody(out.control, r.Body, req, h)
+	in, err := newBody(out.control, r.Body, req, h, project.Repository.MaxPush())
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,12 @@ func newForge(t testing.TB, change ...func(*githttp.Options)) *forge {
 // newForgeWith is newForge with another git binary.
 func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options)) *forge {
 	t.Helper()
+	return newForgeOn(t, git.Options{Binary: binary}, change...)
+}
+
+// newForgeOn is newForge on another engine.
+func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Options)) *forge {
+	t.Helper()
 	f := &forge{
 		storage: inMemory(t), tokens: map[string]token{}, projects: map[string]*project{}, pushed: map[int64][]hook.Update{},
 	}
@@ -94,7 +100,7 @@ func newForgeWith(t testing.TB, binary string, change ...func(*githttp.Options))
 	f.tokens["broken"] = token{err: errors.New("the secret of the database is 1234")}
 
 	var err error
-	if f.engine, err = git.NewEngine(t.Context(), git.Options{Binary: binary}); err != nil {
+	if f.engine, err = git.NewEngine(t.Context(), engine); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()

@@ -78,7 +78,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	out.contentType = "application/x-" + string(req.service) + "-result"
 	out.stubborn = true
 	err := project.Repository.Serve(ctx, git.ServeOptions{
-		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out, MaxPack: h.MaxPushBytes,
+		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
 	})
 	if p.stage.Load() == accepted {
@@ -145,6 +145,11 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	}
 	quarantine, err := project.Repository.Quarantine(asked.Quarantine)
 	if err != nil {
+		return "", err
+	}
+	if err := project.Repository.CheckPush(ctx, quarantine); git.LimitReached(err) != "" {
+		return refusals{git.LimitReached(err)}.String(), nil
+	} else if err != nil {
 		return "", err
 	}
 	var all refusals

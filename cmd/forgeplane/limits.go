@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,12 +12,16 @@ import (
 
 // limits are the flags that bound what git takes, and what is given to it. 0 is no limit.
 type limits struct {
-	memory resource.QuantityValue
-	cpu    time.Duration
+	memory, archive, push, repository, imported resource.QuantityValue
+	cpu, importTime                             time.Duration
 }
 
 func defaultLimits() limits {
-	return limits{memory: bytesValue(git.DefaultMemory), cpu: git.DefaultCPU}
+	d := git.DefaultLimits
+	return limits{
+		memory: bytesValue(d.Memory), archive: bytesValue(d.Archive), push: bytesValue(d.Push), repository: bytesValue(d.Repository),
+		imported: bytesValue(d.Import), cpu: d.CPU, importTime: d.ImportTime,
+	}
 }
 
 func bytesValue(n int64) resource.QuantityValue {
@@ -28,27 +31,45 @@ func bytesValue(n int64) resource.QuantityValue {
 func (l *limits) bind(f *pflag.FlagSet) {
 	f.Var(&l.memory, "git-memory-limit", "memory that one git process may allocate, the files that it maps aside, as in 2Gi; 0 for any amount")
 	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process may take; 0 for any amount")
+	f.Var(&l.archive, "max-archive-size", "size of an archive before it is compressed; 0 for any size")
+	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each of them when it is unpacked; 0 for any size")
+	f.Var(&l.repository, "max-repository-size", "size on disk from which on a repository takes nothing more; 0 for any size")
+	f.Var(&l.imported, "max-import-size", "size on disk of an imported repository; 0 for any size")
+	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "how long an import may take; 0 for any time")
 }
 
-// leastMemory is what git needs for a small repository.
-const leastMemory = 64 << 20
+// leastMemory is what git and its hook need for a small repository.
+const leastMemory = 128 << 20
 
 func (l *limits) validate() error {
 	if n := l.memory.Value(); n != 0 && n < leastMemory {
-		return errors.New("--git-memory-limit must be 64Mi or more, or 0 for any amount")
+		return fmt.Errorf("--git-memory-limit must be 128Mi or more, or 0 for any amount, not %s", &l.memory)
 	}
-	if l.cpu != 0 && l.cpu < time.Second {
-		return fmt.Errorf("--git-cpu-limit must be 1s or more, or 0 for any amount, not %s", l.cpu)
+	for flag, value := range map[string]*resource.QuantityValue{
+		"max-archive-size": &l.archive, "max-push-size": &l.push, "max-repository-size": &l.repository, "max-import-size": &l.imported,
+	} {
+		if value.Sign() < 0 {
+			return fmt.Errorf("--%s must be a size, or 0 for any size, not %s", flag, value)
+		}
+	}
+	for flag, value := range map[string]time.Duration{"git-cpu-limit": l.cpu, "import-timeout": l.importTime} {
+		if value != 0 && value < time.Second {
+			return fmt.Errorf("--%s must be 1s or more, or 0 for any time, not %s", flag, value)
+		}
 	}
 	return nil
 }
 
-// git are those that the engine sees to.
+// git are the limits in the terms of the engine.
 func (l *limits) git() git.Limits {
-	return git.Limits{Memory: unlimited(l.memory.Value()), CPU: unlimited(l.cpu)}
+	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
+	return git.Limits{
+		Memory: size(l.memory), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), Repository: size(l.repository),
+		Import: size(l.imported), ImportTime: unlimited(l.importTime),
+	}
 }
 
-// unlimited is a value of a flag in the terms of an engine, for which 0 is the default.
+// unlimited is a value of a flag in the terms of the engine, for which 0 is the default.
 func unlimited[T int64 | time.Duration](value T) T {
 	if value == 0 {
 		return -1

@@ -38,6 +38,11 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--maintenance-timeout":      {"--maintenance-timeout=0s"},
 		"--git-memory-limit":         {"--git-memory-limit=10Mi"},
 		"--git-cpu-limit":            {"--git-cpu-limit=10ms"},
+		"--max-archive-size":         {"--max-archive-size=-1"},
+		"--max-push-size":            {"--max-push-size=-1Gi"},
+		"--max-repository-size":      {"--max-repository-size=-1"},
+		"--max-import-size":          {"--max-import-size=-1"},
+		"--import-timeout":           {"--import-timeout=-1s"},
 		"--activity-database":        {"--activity-database=postgres://localhost/forgeplane"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
@@ -47,14 +52,19 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 
 func TestLimits_zeroIsNone(t *testing.T) {
 	g := NewWithT(t)
-	usual := parse(t).gitLimits.git()
-	g.Expect(usual).To(Equal(git.Limits{Memory: git.DefaultMemory, CPU: git.DefaultCPU}))
-	none := parse(t, "--git-memory-limit=0", "--git-cpu-limit=0s")
+	g.Expect(parse(t).gitLimits.git()).To(Equal(git.DefaultLimits))
+	none := parse(t, "--git-memory-limit=0", "--git-cpu-limit=0s", "--max-archive-size=0", "--max-push-size=0", "--max-repository-size=0",
+		"--max-import-size=0", "--import-timeout=0s")
 	g.Expect(none.validate()).To(Succeed())
-	g.Expect(none.gitLimits.git()).To(Equal(git.Limits{Memory: -1, CPU: -1}))
-	chosen := parse(t, "--git-memory-limit=2Gi", "--git-cpu-limit=1m")
+	g.Expect(none.gitLimits.git()).To(Equal(git.Limits{
+		Memory: -1, CPU: -1, Archive: -1, Push: -1, Repository: -1, Import: -1, ImportTime: -1,
+	}))
+	chosen := parse(t, "--git-memory-limit=2Gi", "--git-cpu-limit=1m", "--max-archive-size=3M", "--max-push-size=4Mi", "--max-repository-size=5Mi",
+		"--max-import-size=6Mi", "--import-timeout=7m")
 	g.Expect(chosen.validate()).To(Succeed())
-	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{Memory: 2 << 30, CPU: time.Minute}))
+	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{
+		Memory: 2 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, Repository: 5 << 20, Import: 6 << 20, ImportTime: 7 * time.Minute,
+	}))
 }
 
 func TestRatesAreLimitedUnlessInDevelopment(t *testing.T) {

@@ -18,10 +18,11 @@ import (
 
 // Imports take from seconds to hours, so they run beside the reconciles, a few at once.
 const (
-	importers     = 4
-	importTimeout = 6 * time.Hour
-	firstRetry    = 10 * time.Second
-	lastRetry     = 10 * time.Minute
+	importers  = 4
+	firstRetry = 10 * time.Second
+	lastRetry  = 10 * time.Minute
+	// limitRetry is for an import that the server does not allow, and that is most likely to end in the same way again.
+	limitRetry = 24 * time.Hour
 )
 
 // importFunc imports one repository and tells how far it is.
@@ -134,7 +135,7 @@ func (i *importer) next(ctx context.Context) bool {
 		return false
 	}
 	defer i.queue.Done(uid)
-	attempt, cancel := context.WithTimeout(ctx, importTimeout)
+	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	i.mu.Lock()
@@ -156,7 +157,11 @@ func (i *importer) next(ctx context.Context) bool {
 	i.mu.Lock()
 	j.active, j.cancel, j.err = false, nil, err
 	if err != nil {
-		j.retry = i.clock.Now().Add(wait.Jitter(min(firstRetry<<min(j.attempts, 10), lastRetry), 0.2))
+		retry := min(firstRetry<<min(j.attempts, 10), lastRetry)
+		if git.LimitReached(err) != "" {
+			retry = limitRetry
+		}
+		j.retry = i.clock.Now().Add(wait.Jitter(retry, 0.2))
 		j.attempts++
 	} else {
 		delete(i.jobs, uid)

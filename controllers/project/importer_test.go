@@ -103,6 +103,18 @@ func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
 	g.Expect(l.jobs).To(BeEmpty())
 }
 
+func TestImport_beyondALimit(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	p := named("web")
+	tooLarge := func(context.Context, func(git.Progress)) error {
+		return fmt.Errorf("git fetch: %w", &git.LimitError{Text: "The repository is too large."})
+	}
+	l.begin(p, tooLarge)
+	g.Eventually(l.wake).Should(Receive())
+	g.Expect(l.begin(p, tooLarge).retry).To(BeNumerically(">=", limitRetry), "it would end in the same way")
+}
+
 func TestForgettingEndsAnImport(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)

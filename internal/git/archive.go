@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -41,7 +42,11 @@ const maxArchives = 16
 // archiveTimeout is how long it may take to write an archive, which takes as long as somebody takes to receive it.
 const archiveTimeout = time.Hour
 
-// Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out.
+// archiveCPU is how much processor time it may take, which does not depend on who receives it.
+const archiveCPU = 5 * time.Minute
+
+// Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out. Placeholders in files
+// (export-subst) stay as they are. What has more than Limits.Archive bytes is cut off there, with a *LimitError.
 // It is never on disk as a whole, and in memory only if it is small: then it is remembered for a while. The error is ErrBusy where too
 // many are written already, and ErrObjectNotFound where everything is left out.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
@@ -125,10 +130,21 @@ func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w i
 	if a.Format == Zip {
 		format = "zip"
 	}
+	dir, err := r.engine.archiveDir(a.Commit)
+	if err != nil {
+		return err
+	}
 	c := r.command("archive", "--format="+format, "--prefix="+a.Prefix+"/", a.Commit, "--")
 	c.args = append(c.args, paths...)
-	c.stdout = packed
-	if err := r.run(ctx, c); err != nil {
+	c.env = []string{"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(r.dir, "objects")}
+	c.bounds = bounds{cpu: archiveCPU}
+	most := &ceiling{to: packed, left: r.engine.limits.Archive}
+	if c.stdout = most; most.left == 0 {
+		c.stdout = packed
+	}
+	if err := r.run(ctx, c); most.exceeded {
+		return limitf("The archive has more than the %s that the server allows.", FormatBytes(r.engine.limits.Archive))
+	} else if err != nil {
 		var failed *Error
 		if errors.As(err, &failed) && strings.Contains(failed.Stderr, "did not match any files") {
 			return fmt.Errorf("writing an archive of nothing: %w", ErrObjectNotFound)

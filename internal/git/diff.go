@@ -24,6 +24,9 @@ var diffBounds = diffLimits{changes: 10_000, paths: 4 << 20, files: 1_000, text:
 // renameLimit is how many files, removed and added, are compared with each other to find renamed ones.
 const renameLimit = "1000"
 
+// comparedFile is how large a file may be that is compared line by line, for which git needs up to seventy times as much memory.
+const comparedFile = "8m"
+
 // timedOut carries a diff that is not to be remembered.
 type timedOut struct{ diff Diff }
 
@@ -70,6 +73,7 @@ func (r *Repository) diff(ctx context.Context, from, to string, patience time.Du
 	c := r.command("diff-tree", "-r", "-z", "--raw", "--patch", "--unified=3", "--find-renames", "-l"+renameLimit, "--no-color",
 		"--no-ext-diff", "--no-textconv", "--no-relative", "--ignore-submodules=none", "--submodule=short",
 		"--src-prefix=a/", "--dst-prefix=b/", from, to, "--")
+	c.settings = []setting{{"core.bigFileThreshold", comparedFile}}
 	p := &diffParser{limits: diffBounds}
 	err := r.engine.walks.Acquire(limited, 1)
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -57,6 +58,11 @@ type Engine struct {
 	// walks are the slots of commands that walk through history.
 	walks           *semaphore.Weighted
 	archives, blobs streams
+	limits          Limits
+
+	// archiveDirs are by object format.
+	archiveMu   sync.Mutex
+	archiveDirs map[string]string
 }
 
 // Version is that of the git binary. What a vendor or a candidate has behind it, as in 2.39.5.windows.1, does not count.
@@ -82,7 +88,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
-	e := &Engine{binary: path, env: environment(os.Getenv), bounds: o.Limits.bounds(), walks: semaphore.NewWeighted(maxWalks)}
+	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
+	e.limits, e.archiveDirs = o.Limits.complete(), map[string]string{}
+	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
 	wait := cmp.Or(o.StreamWait, streamWait)
 	e.archives = streams{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), wait}
@@ -119,6 +127,7 @@ func (e *Engine) answer(ctx context.Context, args ...string) ([]byte, error) {
 func (e *Engine) Close() {
 	e.readers.close()
 	e.results.StopAllGoroutines()
+	e.removeArchiveDirs()
 }
 
 // Version returns the version of the git binary.

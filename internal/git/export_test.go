@@ -10,7 +10,7 @@ func (e *Engine) Halts() bool { return e.halts }
 
 // NewSideband returns a sideband with the limits of an engine that was told none.
 func NewSideband(to io.Writer) *sideband {
-	b := Limits{}.bounds()
+	b := bounds{memory: DefaultLimits.Memory, cpu: DefaultLimits.CPU}
 	return newSideband(to, []sentence{{starved, b.starved()}, {overtime, b.late()}})
 }
 

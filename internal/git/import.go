@@ -18,8 +18,6 @@ var (
 	ErrURL = errors.New("this URL cannot be used")
 	// ErrCredentials: the other side wants credentials, or others.
 	ErrCredentials = errors.New("the other side does not accept the credentials, or asks for some")
-	// ErrTooLarge: the repository is larger than allowed.
-	ErrTooLarge = errors.New("the repository is larger than allowed")
 	// ErrTimeout: the time was not sufficient.
 	ErrTimeout = errors.New("it took longer than allowed")
 )
@@ -36,11 +34,6 @@ type ImportOptions struct {
 	AllowFile bool
 	// DefaultBranch is that of a repository that says none. "main" if empty.
 	DefaultBranch string
-	// MaxBytes is how large the result may be on disk, looked at each second and in the end. 0 is no limit.
-	MaxBytes int64
-	// Timeout is for the whole import. If it is 0 and ctx has no deadline, the transfer has no limit. A transfer that stands still
-	// for a minute ends in any case.
-	Timeout time.Duration
 	// Progress is told how far the import is. It must not block. It may be nil.
 	Progress func(Progress)
 }
@@ -52,15 +45,16 @@ type Progress struct {
 }
 
 // Import makes the repository a copy of the branches and tags of another one. If the repository exists already it does
-// nothing, whatever the options say.
+// nothing, whatever the options say. The error is a *LimitError past Limits.Import, which is looked at each second and in the end, and
+// past Limits.ImportTime. A transfer that stands still for a minute ends in any case.
 func (r *Repository) Import(ctx context.Context, o ImportOptions) error {
 	source, err := o.source()
 	if err != nil {
 		return err
 	}
-	if o.Timeout > 0 {
+	if limit := r.engine.limits.ImportTime; limit > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+		ctx, stop = context.WithTimeoutCause(ctx, limit, limitf("The import took longer than the %s that the server allows.", limit))
 		defer stop()
 	}
 	return r.create(func(staged *Repository) error { return staged.fetch(ctx, source, o) })
@@ -105,15 +99,17 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	}
 	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.")
-	limited, stop := r.limit(ctx, o.MaxBytes)
+	most := r.engine.limits.Import
+	tooLarge := limitf("The repository has more than the %s that the server allows an import.", FormatBytes(most))
+	limited, stop := r.limit(ctx, most, tooLarge)
 	defer stop()
 	if err := r.engine.run(limited, c); err != nil {
 		return explain(err)
 	}
 	if n, err := size(ctx, r.dir); err != nil {
 		return err
-	} else if o.MaxBytes > 0 && n > o.MaxBytes {
-		return ErrTooLarge
+	} else if most > 0 && n > most {
+		return tooLarge
 	}
 	if err := r.run(ctx, r.command("pack-refs", "--all")); err != nil {
 		return err
@@ -144,8 +140,8 @@ func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string,
 	return branch, format, lines.Err()
 }
 
-// limit returns a context that ends when the repository takes more than limit bytes, and a func that ends the watch.
-func (r *Repository) limit(ctx context.Context, limit int64) (context.Context, func()) {
+// limit returns a context that ends with a cause when the repository takes more than limit bytes, and a func that ends the watch.
+func (r *Repository) limit(ctx context.Context, limit int64, cause error) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -158,7 +154,7 @@ func (r *Repository) limit(ctx context.Context, limit int64) (context.Context, f
 				return
 			case <-tick.C:
 				if n, err := size(ctx, r.dir); err == nil && n > limit {
-					cancel(ErrTooLarge)
+					cancel(cause)
 				}
 			}
 		}

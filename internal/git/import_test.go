@@ -154,7 +154,6 @@ func TestImportFailures(t *testing.T) {
 		"no host":               {git.ImportOptions{URL: "http:///x"}, git.ErrURL, ""},
 		"malformed":             {git.ImportOptions{URL: "http://ann:wr0ng@host\x00/"}, git.ErrURL, ""},
 		"empty":                 {git.ImportOptions{}, git.ErrURL, ""},
-		"too large":             {git.ImportOptions{URL: server + "/public/o.git", MaxBytes: 1000}, git.ErrTooLarge, ""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			storage := t.TempDir()
@@ -182,9 +181,9 @@ func TestImportEndsInTime(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer slow.Close()
-	r := repository(t, newEngine(t), t.TempDir(), "1.git")
-	err := r.Import(t.Context(), git.ImportOptions{URL: slow.URL, Timeout: 300 * time.Millisecond})
-	if !errors.Is(err, git.ErrTimeout) || asked.Load() == 0 {
+	r := repository(t, limited(t, "", git.Limits{ImportTime: 300 * time.Millisecond}), t.TempDir(), "1.git")
+	err := r.Import(t.Context(), git.ImportOptions{URL: slow.URL})
+	if git.LimitReached(err) != "The import took longer than the 300ms that the server allows." || asked.Load() == 0 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -193,12 +192,16 @@ func TestImportStopsAtTheLimitWhileItRuns(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "big", incompressible(4<<20))
 	storage := t.TempDir()
-	// The fetch never ends by itself: after the data has arrived it waits.
-	e := engineWith(t, `case "$1" in fetch) git "$@"; exec sleep 600;; esac`)
-	r := repository(t, e, storage, "1.git")
-	err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true, MaxBytes: 1 << 20})
-	if !errors.Is(err, git.ErrTooLarge) {
-		t.Errorf("got %v", err)
+	for about, binary := range map[string]string{
+		"in the end": "",
+		// The fetch never ends by itself: after the data has arrived it waits.
+		"while it runs": script(t, `case "$1" in fetch) git "$@"; exec sleep 600;; esac; exec git "$@"`),
+	} {
+		r := repository(t, limited(t, binary, git.Limits{Import: 1 << 20}), storage, "1.git")
+		err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true})
+		if git.LimitReached(err) != "The repository has more than the 1 MiB that the server allows an import." {
+			t.Errorf("%s: got %v", about, err)
+		}
 	}
 	if left, _ := filepath.Glob(storage + "/*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

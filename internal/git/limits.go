@@ -14,21 +14,52 @@ type Limits struct {
 	Memory int64
 	// CPU is how much processor time one process of git may take. Half an hour by default; whole seconds count.
 	CPU time.Duration
+	// Archive is how many bytes an archive may have before it is compressed. 2 GiB by default.
+	Archive int64
+	// Push is how many bytes the objects of one push may have as they are sent, and each of them when it is unpacked. 2 GiB by default.
+	Push int64
+	// Repository is how many bytes a repository may have on disk before it takes no more. 10 GiB by default.
+	Repository int64
+	// Import is how many bytes an imported repository may have on disk, and ImportTime how long the import may take. 10 GiB and six
+	// hours by default.
+	Import     int64
+	ImportTime time.Duration
 }
 
-// The defaults of Limits.
-const (
-	DefaultMemory = 1 << 30
-	DefaultCPU    = 30 * time.Minute
-)
+// DefaultLimits are those of which nobody has said anything.
+var DefaultLimits = Limits{
+	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour,
+}
 
-// LimitError is returned for what takes more than the server allows. Its text is a sentence for the person who has asked for it.
-type LimitError struct{ text string }
+// complete returns the limits with their defaults; 0 is no limit in them.
+func (l Limits) complete() Limits {
+	return Limits{
+		Memory: or(l.Memory, DefaultLimits.Memory), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
+		Push: or(l.Push, DefaultLimits.Push), Repository: or(l.Repository, DefaultLimits.Repository),
+		Import: or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
+	}
+}
 
-func (e *LimitError) Error() string { return e.text }
+func or[T int64 | time.Duration](value, otherwise T) T {
+	switch {
+	case value == 0:
+		return otherwise
+	case value < 0:
+		return 0
+	}
+	return value
+}
+
+// LimitError is returned for what takes more than the server allows.
+type LimitError struct {
+	// Text is a sentence for the person who has asked for it. It names the limit and its value.
+	Text string
+}
+
+func (e *LimitError) Error() string { return e.Text }
 
 func limitf(format string, args ...any) *LimitError {
-	return &LimitError{text: fmt.Sprintf(format, args...)}
+	return &LimitError{Text: fmt.Sprintf(format, args...)}
 }
 
 // FormatBytes writes a number of bytes as people do, as in "1 GiB". It is exact.
@@ -46,20 +77,6 @@ func FormatBytes(n int64) string {
 type bounds struct {
 	memory int64
 	cpu    time.Duration
-}
-
-func or[T int64 | time.Duration](value, otherwise T) T {
-	switch {
-	case value == 0:
-		return otherwise
-	case value < 0:
-		return 0
-	}
-	return value
-}
-
-func (l Limits) bounds() bounds {
-	return bounds{memory: or(l.Memory, DefaultMemory), cpu: or(l.CPU, DefaultCPU)}
 }
 
 // atMost are bounds of which neither is higher than in other.
@@ -110,7 +127,7 @@ func (b bounds) starved() error {
 // LimitReached returns the sentence of the LimitError that err is or wraps, and "" if it is none.
 func LimitReached(err error) string {
 	if reached := (*LimitError)(nil); errors.As(err, &reached) {
-		return reached.text
+		return reached.Text
 	}
 	return ""
 }

@@ -84,6 +84,9 @@ var refusedObject = regexp.MustCompile(`(?m)^error: object [0-9a-f]+: (.+)$`)
 // store puts the objects of a pack into the repository, under the checks and by the commands with which Git takes a push. What they
 // refer to has to be in the pack or in the repository.
 func (r *Repository) store(ctx context.Context, p *pack) error {
+	if err := r.checkRoom(ctx); err != nil {
+		return err
+	}
 	c := r.command("unpack-objects", "-q", "--strict")
 	if len(p.ids) >= unpackLimit {
 		c = r.command("index-pack", "--stdin", "--strict")

@@ -33,8 +33,6 @@ type ServeOptions struct {
 	HooksDir string
 	// HookEnv are environment variables for the hook, as "NAME=value".
 	HookEnv []string
-	// MaxPack is how many bytes the objects of a push may have. 0 is no limit.
-	MaxPack int64
 	Stdin   io.Reader
 	Stdout  io.Writer
 }
@@ -51,7 +49,7 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 			return err
 		}
 		c.args = []string{"receive-pack", "--stateless-rpc"}
-		c.settings = []setting{{"core.hooksPath", o.HooksDir}, {"receive.maxInputSize", strconv.FormatInt(o.MaxPack, 10)}}
+		c.settings = []setting{{"core.hooksPath", o.HooksDir}, {"receive.maxInputSize", strconv.FormatInt(r.MaxPush(), 10)}}
 		c.env = append(c.env, o.HookEnv...)
 	default:
 		return fmt.Errorf("service %q does not exist", o.Service)
@@ -68,7 +66,7 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 		return r.run(ctx, c)
 	}
 	b := r.engine.bounds
-	said := newSideband(o.Stdout, []sentence{{starved, b.starved()}, {overtime, b.late()}, {overfull, overfullPush(o.MaxPack)}})
+	said := newSideband(o.Stdout, []sentence{{starved, b.starved()}, {overtime, b.late()}, {overfull, overfullPush(r.MaxPush())}})
 	c.stdout = said
 	err := r.run(ctx, c)
 	if err := said.end(err); err != nil {

@@ -35,6 +35,7 @@ type sideband struct {
 	reached error
 	last    []byte
 	out     []byte
+	begun   bool
 }
 
 const (
@@ -68,6 +69,7 @@ func (s *sideband) Write(p []byte) (int, error) {
 	if len(s.out) == 0 {
 		return n, nil
 	}
+	s.begun = true
 	_, err := s.to.Write(s.out)
 	return n, err
 }
@@ -122,10 +124,14 @@ func message(band byte, text error) []byte {
 // end passes on the last message, now that git has ended with err.
 func (s *sideband) end(err error) error {
 	if reached := LimitReached(err); reached != "" && s.reached == nil {
-		s.reached = &LimitError{reached}
+		s.reached = &LimitError{Text: reached}
 	}
-	if s.last != nil && s.reached != nil {
+	switch {
+	case s.reached == nil:
+	case s.last != nil:
 		s.last = message(fatalBand, s.reached)
+	case !s.begun && len(s.packet) == 0:
+		s.last = fmt.Appendf(nil, "%04xERR %s", lengthSize+len("ERR ")+len(s.reached.Error()), s.reached)
 	}
 	rest := append(s.packet, s.last...)
 	if len(rest) == 0 {

@@ -74,6 +74,9 @@ func (r *Repository) WriteTag(ctx context.Context, t Tag) (id string, err error)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, updateTimeout, fmt.Errorf("writing a tag took longer than %s", updateTimeout))
 	defer cancel()
+	if err := r.checkRoom(ctx); err != nil {
+		return "", err
+	}
 	c := r.command("mktag")
 	c.stdin = strings.NewReader(fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger %s\n\n%s\n",
 		t.Object, t.Type, t.Name, t.Tagger, strings.TrimRight(t.Message, "\n")))

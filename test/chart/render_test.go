@@ -35,6 +35,7 @@ homeNamespace: homes
 rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
 egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
+limits: {gitMemory: 2Gi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, repositorySize: 0, importSize: "0", importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
@@ -155,6 +156,8 @@ var _ = Describe("The chart", func() {
 		Expect(of).To(Equal([]string{
 			"all", "--namespace=forgeplane-system", "--allow-private-targets=10.0.0.0/8,fd00::/8,127.0.0.1,git.internal",
 			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db",
+			"--git-memory-limit=2Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-repository-size=0",
+			"--max-import-size=0", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8,fd00::/8",
@@ -240,6 +243,8 @@ var _ = Describe("The chart", func() {
 			"externalURL=forge.example":                        "/externalURL",
 			"externalURL=https://max:secret@forge.example":     "/externalURL",
 			"rateLimit.authenticated=-1":                       "/rateLimit/authenticated",
+			"limits.pushSize=much":                             "/limits/pushSize",
+			"limits.importTimeout=soon":                        "/limits/importTimeout",
 			"mirrors.timeout=soon":                             "/mirrors/timeout",
 			"mirrors.concurrency=0":                            "/mirrors/concurrency",
 			"rootGroups={team-a}":                              "/rootGroups/0",

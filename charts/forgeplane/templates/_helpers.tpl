@@ -46,6 +46,15 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- if include "forgeplane.sqlite" .root }}
 - --activity-database=/var/lib/forgeplane/activity/activity.db
 {{- end }}
+{{- with $values.limits }}
+- --git-memory-limit={{ .gitMemory }}
+- --git-cpu-limit={{ .gitCPU }}
+- --max-archive-size={{ .archiveSize }}
+- --max-push-size={{ .pushSize }}
+- --max-repository-size={{ .repositorySize }}
+- --max-import-size={{ .importSize }}
+- --import-timeout={{ .importTimeout }}
+{{- end }}
 {{- if ne .part "apiserver" }}
 - --mirror-concurrency={{ $values.mirrors.concurrency }}
 - --mirror-concurrency-per-host={{ $values.mirrors.concurrencyPerHost }}

@@ -1,0 +1,111 @@
+package githttp_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestPush_tooLarge(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 100_000}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "big", random(3<<20))
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
+			"remote: fatal: The push has more than the 100000 bytes that the server takes in one push.")
+	})
+}
+
+// What is small as it is sent, and large once it is unpacked, is refused whether git would keep a pack of it or not.
+func TestPush_unpacksTooMuch(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 1 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	for about, files := range map[string]int{"loose": 0, "packed": 12} {
+		c := gittest.New(t, "sha1")
+		for i := range files {
+			c.Commit(t, fmt.Sprint(i), about)
+		}
+		c.Commit(t, "zeros", strings.Repeat("\x00", 8<<20))
+		blob := c.Git(t, "rev-parse", "HEAD:zeros")
+		f.unchanged(t, p, func() {
+			contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
+				"remote: The object "+blob+" has 8388608 bytes when it is unpacked, more than the 1 MiB that the server takes in one push.")
+		})
+		c.Git(t, "reset", "--quiet", "--hard", "HEAD~"+map[bool]string{true: "1", false: "0"}[files > 0])
+		if files > 0 {
+			c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
+		}
+	}
+}
+
+// A body that is mostly zeros is unpacked no further than git reads.
+func TestPush_bomb(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 1 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	var body bytes.Buffer
+	packed := gzip.NewWriter(&body)
+	line := strings.Repeat("0", 40) + " " + strings.Repeat("1", 40) + " refs/heads/x\x00report-status side-band-64k"
+	fmt.Fprintf(packed, "%04x%s0000PACK\x00\x00\x00\x02\x00\x00\xff\xff", len(line)+4, line)
+	for zeros, n := make([]byte, 1<<20), 0; n < 200; n++ {
+		_, _ = packed.Write(zeros)
+	}
+	_ = packed.Close()
+	f.unchanged(t, p, func() {
+		answer, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer,
+			http.Header{"Content-Type": {pushType}, "Content-Encoding": {"gzip"}}, body.String())
+		if text = demultiplex(t, text); answer.StatusCode != http.StatusOK || !strings.Contains(text, "ng refs/heads/x unpacker error") {
+			t.Errorf("got %d %q", answer.StatusCode, text)
+		}
+	})
+}
+
+// A full repository takes nothing more, and can be made smaller.
+func TestPush_fullRepository(t *testing.T) {
+	const sentence = "remote: The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it."
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 1 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "small")
+	url := f.url(developer, "group/project")
+	c.Git(t, "push", "--quiet", url, "main:main", "main:other")
+	c.Commit(t, "big", random(2<<20))
+	f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", url, "main"), sentence) })
+	c.Git(t, "reset", "--quiet", "--hard", "HEAD~1")
+	c.Commit(t, "b", "small")
+	c.Git(t, "push", "--quiet", url, "main")
+	if err := os.WriteFile(p.repository.Dir()+"/objects/filler", []byte(random(2<<20)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.Commit(t, "c", "small")
+	f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", url, "main"), sentence) })
+	c.Git(t, "push", "--quiet", url, ":other")
+}
+
+// The client is told of the limit, and not that the repository may be corrupt; others are served meanwhile.
+func TestMemory_exceeded(t *testing.T) {
+	const sentence = "fatal: This takes more than the 48 MiB of memory that the server allows a Git process."
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Memory: 48 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	small := c.Commit(t, "a", "small")
+	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", small+"^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+strings.Repeat("long ", 14<<20))
+	c.Git(t, "update-ref", "refs/heads/large", large)
+	url := f.url(developer, "group/project")
+	f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", url, "large"), "remote: "+sentence) })
+
+	c.Git(t, "push", "--quiet", p.repository.Dir(), "main", "large")
+	said := c.Refused(t, "clone", "--bare", url, t.TempDir()+"/all")
+	contains(t, said, "fatal: remote error: "+strings.TrimPrefix(sentence, "fatal: "))
+	if strings.Contains(said, "corruption") {
+		t.Errorf("got %q", said)
+	}
+	c.Git(t, "clone", "--quiet", "--bare", "--single-branch", "--branch=main", url, t.TempDir()+"/main")
+}
