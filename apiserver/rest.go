@@ -1,7 +1,7 @@
 package apiserver
 
 import (
-	"errors"
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
@@ -79,6 +80,8 @@ type restOptions struct {
 	pushed  func(project types.NamespacedName)
 	log     logr.Logger
 	observe func(e *endpoint.Endpoint, status int, took time.Duration)
+	// longBody waits until a body may be held that is longer than usual.
+	longBody func(ctx context.Context) (leave func(), err error)
 	// namespace is the platform's, where the values of tokens are kept.
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
@@ -94,7 +97,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	return endpoint.NewHandler(
 		endpoint.Options{
 			Guard: o.guard, Log: o.log, Observe: o.observe, Routed: routed,
-			Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
+			Busy: refusal.Busy, LongBody: o.longBody, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},

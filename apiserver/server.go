@@ -2,6 +2,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -76,9 +78,12 @@ type Options struct {
 	Log      logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
-	// RateLimits of the REST API; the Clock is the server's.
+	// RateLimits of the REST API and of Git; the Clock is the server's.
 	RateLimits ratelimit.Options
-	// Metrics is where those of the REST API are registered.
+	// GitSlots are shared by those whose Git requests are served, and BodySlots by those whose bodies are held that are longer than
+	// usual. Those that are not set have defaults.
+	GitSlots, BodySlots fair.Limits
+	// Metrics is where those of the server are registered.
 	Metrics []prometheus.Registerer
 	// Audit is told of every write; nil for nobody.
 	Audit *audit.Log
@@ -95,6 +100,7 @@ type Server struct {
 	hooks   *hook.Server
 	handler http.Handler
 	rest    *endpoint.Handler
+	limiter *ratelimit.Limiter
 	log     logr.Logger
 	serving atomic.Bool
 }
@@ -114,7 +120,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: o.Writers, Log: o.Log,
+		Writers: o.Writers, Log: o.Log, Slots: o.GitSlots,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
@@ -124,29 +130,41 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
 	requests := newRequestMetrics()
+	bodies := fair.New("bodies", "requests with a long body", cmp.Or(o.BodySlots, DefaultBodySlots()))
+	o.RateLimits.Clock = o.Clock
+	s.limiter = ratelimit.New(o.RateLimits)
 	for _, registry := range o.Metrics {
-		if err := registry.Register(requests.seconds); err != nil {
-			return nil, fmt.Errorf("registering the metrics of the REST API: %w", err)
+		for _, c := range []prometheus.Collector{requests.seconds, bodies, gitServer.Requests(), s.limiter} {
+			if err := registry.Register(c); err != nil {
+				return nil, fmt.Errorf("registering the metrics of the server: %w", err)
+			}
 		}
 	}
 	s.rest = newREST(restOptions{
-		observe:  requests.observe,
+		observe: requests.observe, longBody: bodies.Enter,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
 		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
 		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
-	o.RateLimits.Clock = o.Clock
-	limiter := ratelimit.New(o.RateLimits)
-	address := func(r *http.Request) string { return limiter.Client(r).String() }
-	s.handler = split(
-		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, limiter.Handler(s.rest)), s.rest.Refuse(retired()), page,
+	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
+	s.handler = s.limiter.Handler(split(
+		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, s.rest), s.rest.Refuse(retired()), page,
 		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
-	)
+	))
 	return s, nil
 }
 
-// REST is the tree of the REST API, for other doors that lead to it.
+// DefaultBodySlots are the slots of bodies that are longer than usual when nobody has set them.
+func DefaultBodySlots() fair.Limits {
+	const total, share, reserved = 4, 25, 25
+	return fair.Of(total, share, reserved)
+}
+
+// REST is the tree of the REST API.
 func (s *Server) REST() *endpoint.Handler { return s.rest }
+
+// Aggregated serves the tree of the REST API to callers who come through kube-apiserver.
+func (s *Server) Aggregated() http.Handler { return s.limiter.Aggregated(s.rest) }
 
 // NeedLeaderElection is false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }

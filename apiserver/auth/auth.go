@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // Errors of authentication.
@@ -42,12 +43,16 @@ type Caller struct {
 // Anonymous reports whether nobody has signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
-// id is the user's; 0 where there is none.
-func (c Caller) id() int64 {
-	if c.User == nil {
-		return 0
+// keyed returns a context for what is done for the caller: the user, or the Kubernetes identity that acts as none. Whoever has not
+// signed in stays the address that ctx has.
+func (c Caller) keyed(ctx context.Context) context.Context {
+	if c.User != nil {
+		return fair.With(ctx, fair.User(c.User.Spec.ID))
 	}
-	return c.User.Spec.ID
+	if name, ok := IdentityFrom(ctx); ok {
+		return fair.With(ctx, fair.Identity(name))
+	}
+	return ctx
 }
 
 // Is reports whether the caller is the user who has an id.

@@ -58,10 +58,10 @@ func From(ctx context.Context) Subject {
 // Admit identifies the caller, then the subject, then compares them with what the endpoint needs. What the caller may not
 // see is not found; what he may see and not do is forbidden.
 func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
-	ctx := r.Context()
 	caller, err := g.identify(r)
 	// A token that is not good is none: then the address counts.
-	if limited := ratelimit.Count(ctx, caller.id()); limited != nil {
+	ctx := caller.keyed(r.Context())
+	if limited := ratelimit.Count(ctx); limited != nil {
 		return nil, limited
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 		}
 		return nil, endpoint.Forbidden("")
 	}
-	if err := ratelimit.CountEndpoint(ctx, e, caller.id(), s.Scope.Path); err != nil {
+	if err := ratelimit.CountEndpoint(ctx, e, s.Scope.Path); err != nil {
 		return nil, err
 	}
 	if err := g.await(ctx, &s, e.Ability()); err != nil {
@@ -114,8 +114,7 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 // Count counts the request that ctx belongs to, for its caller and the project or group that it is about, against a limit of
 // something that not every answer of its endpoint has. The error is the answer when there were too many in a minute.
 func Count(ctx context.Context, perMinute int, what string) error {
-	s := From(ctx)
-	return ratelimit.CountThing(ctx, perMinute, what, s.Caller.id(), s.Scope.Path)
+	return ratelimit.CountThing(ctx, perMinute, what, From(ctx).Scope.Path)
 }
 
 // locate finds the project or group that an id or full path in the request's path names.

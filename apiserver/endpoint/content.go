@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 )
 
 // Content is the response of an endpoint that does not answer in JSON: a file, an archive.
@@ -39,7 +41,8 @@ var contentType = reflect.TypeFor[Content]()
 // stream sends a Content.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c Content) error {
 	out := &paced{
-		ResponseWriter: w, control: http.NewResponseController(w), status: status, content: c, patience: h.options.WriteTimeout,
+		ResponseWriter: w, control: http.NewResponseController(w), status: status, content: c,
+		pace: pace.Pace{Patience: h.options.WriteTimeout, Pause: h.options.WriteTimeout},
 	}
 	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }()
 	if r.Method == http.MethodHead {
@@ -60,21 +63,14 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c C
 	panic(http.ErrAbortHandler)
 }
 
-// leastThroughput is how many bytes a second a client takes in, once its patience is used up, over the whole of an answer that is
-// streamed. What the server itself takes to come up with the next piece does not count.
-const leastThroughput = 64 << 10
-
 // paced is a writer that gives the client some time for each piece, and for all that it has got.
 type paced struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	status   int
-	content  Content
-	patience time.Duration
-	begun    bool
-	// written is how many bytes the client has taken, and waited how long it took to do so.
-	written int64
-	waited  time.Duration
+	control *http.ResponseController
+	status  int
+	content Content
+	pace    pace.Pace
+	begun   bool
 	// failed is why the client gets no more.
 	failed error
 }
@@ -93,24 +89,14 @@ func (p *paced) begin() {
 	if p.content.Size >= 0 {
 		header.Set("Content-Length", strconv.FormatInt(p.content.Size, 10))
 	}
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.patience))
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.pace.Patience))
 	p.WriteHeader(p.status)
 }
 
 // Write implements io.Writer.
 func (p *paced) Write(b []byte) (int, error) {
 	p.begin()
-	begun := time.Now()
-	_ = p.control.SetWriteDeadline(begun.Add(min(p.patience, p.left())))
-	n, err := p.ResponseWriter.Write(b)
-	p.waited += time.Since(begun)
-	p.written += int64(n)
+	n, err := p.pace.Pass(p.control.SetWriteDeadline, func() (int, error) { return p.ResponseWriter.Write(b) })
 	p.failed = err
 	return n, err
-}
-
-// left is how long the client may still keep the server waiting.
-func (p *paced) left() time.Duration {
-	earned := time.Duration(float64(p.written) / leastThroughput * float64(time.Second))
-	return p.patience + earned - p.waited
 }

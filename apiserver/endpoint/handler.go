@@ -20,7 +20,6 @@ import (
 
 	"github.com/cespare/xxhash/v2" // of hashes that guard nothing, one that is as fast as memory
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 )
 
 // Guard says who calls, and whether he may.
@@ -42,10 +41,12 @@ type Options struct {
 	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer; one that is
 	// streamed has it for each piece, and more time for all of them the longer it is. Both are a minute when they are not set.
 	ReadTimeout, WriteTimeout time.Duration
-	// BodyWait is how long a body that is longer than usual waits for others of its kind; half a minute when it is not set.
-	BodyWait time.Duration
-	// Busy reports whether an error says that there was no time, and may be some later; nil where none does.
-	Busy func(err error) bool
+	// LongBody waits until a body may be held that is longer than usual. leave is called when nothing of it is needed any more. ctx is
+	// what Guard.Admit has returned. nil stands for as many as there are.
+	LongBody func(ctx context.Context) (leave func(), err error)
+	// Busy returns the answer to an error that says that there was no time, and may be some later, such as Busy or TooManyAtOnce; nil
+	// for other errors. Options without it know no such errors.
+	Busy func(err error) *Error
 	// Exceeded returns what an error says of a limit of the server that the request exceeds, a sentence for the client, and "" if it says
 	// nothing of one; nil where none does.
 	Exceeded func(err error) string
@@ -63,15 +64,12 @@ type Handler struct {
 	tables   []Table
 	buffers  sync.Pool
 	document func() []byte
-	// longBodies has a place for each body that is longer than usual.
-	longBodies *semaphore.Weighted
 }
 
 // NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
-	o.BodyWait = cmp.Or(o.BodyWait, defaultBodyWait)
-	h := &Handler{options: o, mux: http.NewServeMux(), longBodies: semaphore.NewWeighted(longBodies)}
+	h := &Handler{options: o, mux: http.NewServeMux()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
 		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
@@ -211,7 +209,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	leave, err := h.admitBody(w, r, e)
+	leave, err := h.admitBody(ctx, w, r, e)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -317,13 +315,10 @@ func etag(text []byte) string {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	last(w, r)
 	var e *Error
-	switch {
-	case errors.As(err, &e):
-	case h.options.Busy != nil && h.options.Busy(err):
-		e = busy(busyRetry)
-	case h.options.Exceeded != nil && h.options.Exceeded(err) != "":
-		e = Message(http.StatusRequestEntityTooLarge, "%s", h.options.Exceeded(err))
-	default:
+	if !errors.As(err, &e) {
+		e = h.explain(err)
+	}
+	if e == nil {
 		if !errors.Is(r.Context().Err(), context.Canceled) {
 			h.options.Log.Error(err, "Serving a request", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 		}
@@ -344,6 +339,21 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 			h.send(w, http.StatusInternalServerError, nil)
 		}
 	}
+}
+
+// explain returns the answer to an error that Options know; nil for others.
+func (h *Handler) explain(err error) *Error {
+	if h.options.Busy != nil {
+		if busy := h.options.Busy(err); busy != nil {
+			return busy
+		}
+	}
+	if h.options.Exceeded != nil {
+		if what := h.options.Exceeded(err); what != "" {
+			return Message(http.StatusRequestEntityTooLarge, "%s", what)
+		}
+	}
+	return nil
 }
 
 // query is what was sent of the declared parameters and of sudo, and the defaults of the others, for the links of a list.

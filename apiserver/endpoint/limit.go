@@ -18,33 +18,23 @@ func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 // Limit is what Limited has set; 0 for no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
-// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over, so of those that are
-// longer than usual few are served at once; the others wait, and are answered with 503 if that takes long.
+// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over, so those that are longer
+// than usual wait for Options.LongBody.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	e.maxBody = bytes
 	return e
 }
 
-const (
-	// longBodies is how many bodies are held at once that are longer than usual.
-	longBodies = 4
-	// defaultBodyWait is how long one waits for its turn, and bodyRetry what a client is told to wait that did not have it.
-	defaultBodyWait = 30 * time.Second
-	bodyRetry       = 10 * time.Second
-)
-
 // admitBody waits until the body of a request may be read. leave is to be called when nothing of it is needed any more.
-func (h *Handler) admitBody(w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
-	if e.maxBody <= maxBody || r.ContentLength >= 0 && r.ContentLength <= maxBody {
+func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
+	if h.options.LongBody == nil || e.maxBody <= maxBody || r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
 	}
-	wait, stop := context.WithTimeout(r.Context(), h.options.BodyWait)
-	defer stop()
-	if err := h.longBodies.Acquire(wait, 1); err != nil {
-		return nil, busy(bodyRetry)
+	if leave, err = h.options.LongBody(ctx); err != nil {
+		return nil, err
 	}
 	h.awaitBody(w, r)
-	return func() { h.longBodies.Release(1) }, nil
+	return leave, nil
 }
 
 // BodyLimit is how many bytes a body may have.
@@ -64,15 +54,22 @@ func Throttled(wait time.Duration) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
 }
 
-// busyRetry is when to come again where there was no time.
-const busyRetry = 10 * time.Second
+// TooManyAtOnce is 429 for a caller who has as many requests running as one caller may have. The text says so.
+func TooManyAtOnce(text string, wait time.Duration) *Error {
+	return &Error{
+		Status: http.StatusTooManyRequests, Body: message{map[string]string{"error": text}}, Header: retryAfter(wait),
+	}
+}
 
-// busy is 503 for what has not had its turn. Whoever comes again after the given time may be luckier.
-func busy(wait time.Duration) *Error {
+// Busy is 503 for what has not had its turn. A client that comes again after the given time may be luckier.
+func Busy(wait time.Duration) *Error {
 	busy := Unavailable("The server is busy. Please try again later.")
 	busy.Header = retryAfter(wait)
 	return busy
 }
+
+// busyRetry is when to come again where nothing else is known.
+const busyRetry = 10 * time.Second
 
 // Unavailable is 503 with a text, for what may be there in ten seconds.
 func Unavailable(text string) *Error {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 func mustParse(t *testing.T, text string) *url.URL {
@@ -97,8 +99,10 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 		}
 		return endpoint.None{}, nil
 	}
+	const places, long, short = 4, 5 << 20, 1 << 10
+	bodies := fair.New("bodies", "bodies", fair.Limits{Total: places, Wait: time.Millisecond})
 	h := endpoint.NewHandler(
-		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), BodyWait: time.Millisecond},
+		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), LongBody: bodies.Enter, Busy: refusal.Busy},
 		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
 	)
 	contract := endpointtest.Of(t, h)
@@ -109,7 +113,6 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	const places, long, short = 4, 5 << 20, 1 << 10
 	held := make(chan int, places)
 	for range places {
 		go func() { held <- post("h", long).Code }()
@@ -138,7 +141,12 @@ func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
 	noTime := errors.New("there was no time")
 	h := endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"),
-		Busy: func(err error) bool { return errors.Is(err, noTime) },
+		Busy: func(err error) *endpoint.Error {
+			if errors.Is(err, noTime) {
+				return endpoint.Busy(10 * time.Second)
+			}
+			return nil
+		},
 	}, endpoint.Table{endpoint.Get("/history", func(context.Context, *request) (endpoint.None, error) {
 		return endpoint.None{}, fmt.Errorf("walking: %w", noTime)
 	})})

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -21,6 +23,9 @@ type Caller struct {
 
 // Anonymous reports whether nobody is known to call.
 func (c Caller) Anonymous() bool { return c.UserID == 0 }
+
+// key is whom requests of a caller who has signed in are counted for.
+func (c Caller) key() fair.Key { return fair.User(c.UserID) }
 
 // Errors that an Authenticator and Projects return for what is not a failure.
 var (
@@ -89,6 +94,11 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	if err != nil {
 		return Caller{}, nil, err
 	}
+	if !caller.Anonymous() { // whoever is asked to sign in comes again at once
+		if err := ratelimit.CountGit(fair.With(r.Context(), caller.key())); err != nil {
+			return Caller{}, nil, err
+		}
+	}
 	push := req.service == git.ReceivePack
 	if push && caller.Anonymous() {
 		return Caller{}, nil, signIn
@@ -111,8 +121,10 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 		return Caller{}, nil, signIn
 	case !push && !project.CanFetch:
 		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to download code from this project."}
+	case caller.Anonymous():
+		err = ratelimit.CountGit(r.Context())
 	}
-	return caller, project, nil
+	return caller, project, err
 }
 
 func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, error) {
@@ -126,6 +138,9 @@ func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, er
 	caller, err := h.Authenticator.Authenticate(r.Context(), username, password)
 	switch {
 	case errors.Is(err, ErrUnauthenticated), err == nil && caller.Anonymous():
+		if err := ratelimit.CountFailedSignIn(r.Context()); err != nil {
+			return Caller{}, err
+		}
 		return Caller{}, refusal{status: http.StatusUnauthorized, text: "The access token is not valid: it may be unknown, expired or revoked."}
 	case errors.Is(err, ErrBlocked):
 		return Caller{}, refusal{status: http.StatusForbidden, text: "Your account has been blocked."}

@@ -3,8 +3,8 @@ package githttp
 import (
 	"errors"
 	"net/http"
-	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -16,7 +16,7 @@ const maxHeld = 1 << 20
 type answer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	idle    time.Duration
+	pace    pace.Pace
 
 	contentType string
 	prefix      string
@@ -57,11 +57,13 @@ func (a *answer) send(p []byte) error {
 	if len(a.held) > 0 {
 		p, a.held = append(a.held, p...), nil
 	}
-	_ = a.control.SetWriteDeadline(time.Now().Add(a.idle))
-	_, a.lost = a.w.Write(p)
-	if a.lost == nil && len(p) < 4<<10 { // a sign of life rather than data: it must not wait for more
-		a.lost = a.control.Flush()
-	}
+	_, a.lost = a.pace.Pass(a.control.SetWriteDeadline, func() (int, error) {
+		n, err := a.w.Write(p)
+		if err == nil && len(p) < 4<<10 { // a sign of life rather than data: it must not wait for more
+			err = a.control.Flush()
+		}
+		return n, err
+	})
 	return a.lost
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -34,7 +35,7 @@ type body struct {
 // newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol. The objects of a push
 // have at most maxPush bytes, if that is not 0.
 func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler, maxPush int64) (*body, error) {
-	b := &body{wire: &wire{r: r, control: control, idle: h.IdleTimeout}}
+	b := &body{wire: &wire{r: r, control: control, pace: h.pace()}}
 	limit := h.MaxFetchBytes
 	if req.service == git.ReceivePack && maxPush > 0 {
 		limit = maxPush + maxCommands // git itself says more kindly what is wrong with the objects
@@ -138,7 +139,7 @@ func (d *decoded) fail(err error) error {
 type wire struct {
 	r       io.Reader
 	control *http.ResponseController
-	idle    time.Duration
+	pace    pace.Pace
 	ended   atomic.Bool
 	err     error // of the last Read
 }
@@ -147,8 +148,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	if w.err != nil { // once an answer has begun, net/http says something else than EOF
 		return 0, w.err
 	}
-	_ = w.control.SetReadDeadline(time.Now().Add(w.idle)) // not every kind of connection has deadlines
-	n, err := w.r.Read(p)
+	n, err := w.pace.Pass(w.control.SetReadDeadline, func() (int, error) { return w.r.Read(p) })
 	if w.err = err; err != nil {
 		w.ended.Store(true)
 	}

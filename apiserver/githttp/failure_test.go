@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -99,13 +100,15 @@ func TestARequestEndsInTime(t *testing.T) {
 
 func TestABusyServerSaysSo(t *testing.T) {
 	binary, pidFile := stuck(t)
-	f := newForgeWith(t, binary, func(o *githttp.Options) { o.MaxProcesses = 1; o.QueueTimeout = 100 * time.Millisecond })
+	f := newForgeWith(t, binary, func(o *githttp.Options) {
+		o.Slots = fair.Limits{Total: 1, Wait: 100 * time.Millisecond}
+	})
 	f.add(t, "group/project", "sha1")
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
 	go func() { _, err := f.fetch(ctx, strings.NewReader(lsRefs())); result <- err }()
 	started(t, pidFile)
-	answer, text := f.do(t, http.MethodGet, "/group/project.git/info/refs?service=git-upload-pack", developer, nil, "")
+	answer, text := f.do(t, http.MethodGet, "/group/project.git/info/refs?service=git-upload-pack", reporter, nil, "")
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(text, "The server is busy.") {
 		t.Errorf("got %d %q", answer.StatusCode, text)
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 )
@@ -28,12 +30,14 @@ type Options struct {
 	Writers *git.Writers
 
 	Log logr.Logger
-	// MaxProcesses is how many git processes serve requests at once. A request waits for its turn for QueueTimeout.
-	// 0 stands for 64 and 30 seconds.
-	MaxProcesses int
-	QueueTimeout time.Duration
+	// Slots are shared by those whose requests git processes serve. If they are not set there are 64, a quarter of them for one caller
+	// and a quarter for those who have signed in.
+	Slots fair.Limits
 	// IdleTimeout is how long a client may neither send nor take data while the server waits for it. 0 stands for 5 minutes.
 	IdleTimeout time.Duration
+	// Patience is how long the server waits for a client altogether, in either direction, until the client has to be as fast as package
+	// pace says. 0 stands for a minute.
+	Patience time.Duration
 	// Timeout is for a whole request. 0 stands for 2 hours.
 	Timeout time.Duration
 	// MaxFetchBytes is how long the request of a fetch may be, unpacked. 0 stands for 16 MiB.
@@ -43,7 +47,7 @@ type Options struct {
 // Handler serves Git's smart HTTP protocol, at paths such as "/group/project.git/info/refs".
 type Handler struct {
 	Options
-	slots chan struct{}
+	slots *fair.Slots
 }
 
 // New returns a handler.
@@ -51,13 +55,22 @@ func New(o Options) (*Handler, error) {
 	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" || o.Writers == nil {
 		return nil, errors.New("githttp: an option that is needed is missing")
 	}
-	o.MaxProcesses = or(o.MaxProcesses, 64)
-	o.QueueTimeout = or(o.QueueTimeout, 30*time.Second)
+	o.Slots = or(o.Slots, DefaultSlots())
 	o.IdleTimeout = or(o.IdleTimeout, 5*time.Minute)
+	o.Patience = or(o.Patience, time.Minute)
 	o.Timeout = or(o.Timeout, 2*time.Hour)
 	o.MaxFetchBytes = or(o.MaxFetchBytes, 16<<20)
-	return &Handler{Options: o, slots: make(chan struct{}, o.MaxProcesses)}, nil
+	return &Handler{Options: o, slots: fair.New("git", "Git requests", o.Slots)}, nil
 }
+
+// DefaultSlots are the slots of a handler that nobody has set.
+func DefaultSlots() fair.Limits {
+	const total, share, reserved = 64, 25, 25
+	return fair.Of(total, share, reserved)
+}
+
+// Requests returns the slots of requests, which are a collector of metrics.
+func (h *Handler) Requests() *fair.Slots { return h.slots }
 
 func or[T comparable](value, otherwise T) T {
 	var zero T
@@ -69,7 +82,9 @@ func or[T comparable](value, otherwise T) T {
 
 // ServeHTTP serves one request. What the client may read of a failure is in the answer; what it may not is logged.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := &answer{w: w, control: http.NewResponseController(w), idle: h.IdleTimeout}
+	answer := &answer{w: w, control: http.NewResponseController(w), pace: h.pace()}
+	_ = answer.control.SetWriteDeadline(time.Time{}) // that of the request before
+	defer func() { _ = answer.control.SetWriteDeadline(time.Now().Add(h.IdleTimeout)) }()
 	if r.ContentLength != 0 { // net/http reads on after a refusal, for the sake of the next request
 		_ = answer.control.SetReadDeadline(time.Now().Add(h.IdleTimeout))
 	}
@@ -92,6 +107,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	said.write(w)
 }
 
+// pace is how fast a client has to be in one direction.
+func (h *Handler) pace() pace.Pace { return pace.Pace{Patience: h.Patience, Pause: h.IdleTimeout} }
+
 func (h *Handler) serve(out *answer, r *http.Request) error {
 	record := audit.From(r.Context())
 	record.Action("push", r.URL.EscapedPath())
@@ -104,7 +122,10 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		record.Skip() // git first asks whether it is to sign in
 	}
 	if err != nil {
-		return err
+		return req.refused(err)
+	}
+	if !caller.Anonymous() {
+		r = r.WithContext(fair.With(r.Context(), caller.key()))
 	}
 	ctx, stop := context.WithTimeoutCause(r.Context(), h.Timeout, errTimeout)
 	defer stop()
@@ -119,9 +140,9 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 	if in.empty() {
 		record.Skip()
 	}
-	release, err := h.acquire(ctx)
+	release, err := h.slots.Enter(ctx)
 	if err != nil {
-		return err
+		return req.refused(err)
 	}
 	defer release()
 	if req.service == git.ReceivePack {
@@ -141,9 +162,9 @@ func (h *Handler) advertise(ctx context.Context, out *answer, req request, proje
 		_, err := out.Write([]byte(packetLine("ERR " + text)))
 		return err
 	}
-	release, err := h.acquire(ctx)
+	release, err := h.slots.Enter(ctx)
 	if err != nil {
-		return err
+		return req.refused(err)
 	}
 	defer release()
 	err = out.finish(project.Repository.Serve(ctx, git.ServeOptions{
@@ -164,19 +185,4 @@ func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request
 	return out.finish(project.Repository.Serve(ctx, git.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 	}))
-}
-
-// acquire waits for a place among the git processes.
-func (h *Handler) acquire(ctx context.Context) (release func(), err error) {
-	queue, stop := context.WithTimeout(ctx, h.QueueTimeout)
-	defer stop()
-	select {
-	case h.slots <- struct{}{}:
-		return func() { <-h.slots }, nil
-	case <-queue.Done():
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, refusal{status: http.StatusServiceUnavailable, text: "The server is busy. Please try again later."}
-	}
 }

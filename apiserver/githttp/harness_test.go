@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 // forge is a server with users, tokens and projects that tests write down.
 type forge struct {
 	*httptest.Server
+	handler           *githttp.Handler
 	storage, hooksDir string
 	engine            *git.Engine
 	writers           git.Writers
@@ -132,6 +133,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.handler = h
 	f.Server = httptest.NewServer(h)
 	t.Cleanup(func() {
 		f.Close()

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -15,6 +20,10 @@ type refusal struct {
 	status int
 	text   string
 	allow  string // for status 405
+	// retry is when to come again; 0 where nothing is known of it.
+	retry time.Duration
+	// fetch is the answer to a request whose answer git looks into only if it succeeded.
+	fetch bool
 }
 
 func (e refusal) Error() string { return e.text }
@@ -42,10 +51,42 @@ func (e refusal) write(w http.ResponseWriter) {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", e.allow)
 	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "10")
+		e.retry = or(e.retry, defaultRetry)
+	}
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.retry+time.Second-1)/time.Second)))
+	}
+	if e.fetch {
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+		_, _ = io.WriteString(w, packetLine("ERR "+e.text))
+		return
 	}
 	w.WriteHeader(e.status)
 	fmt.Fprintln(w, e.text)
+}
+
+// defaultRetry is when to come again where nothing else is known.
+const defaultRetry = 10 * time.Second
+
+// refused is the refusal for what came too often, or had no slot; other errors stay as they are.
+func (req request) refused(err error) error {
+	var busy *fair.Busy
+	var often *ratelimit.Exceeded
+	r := refusal{status: http.StatusTooManyRequests}
+	switch {
+	case errors.As(err, &busy):
+		r.retry, r.text = busy.RetryAfter, busy.Error()
+		if !busy.Own {
+			r.status = http.StatusServiceUnavailable
+		}
+	case errors.As(err, &often):
+		r.retry, r.text = often.Wait, often.Error()
+	default:
+		return err
+	}
+	// For a status other than 200 git says its number alone, in the middle of a conversation.
+	r.fetch = !req.advertise && req.service == git.UploadPack
+	return r
 }
 
 // noCache keeps the answer out of caches, of those too that only know HTTP/1.0.

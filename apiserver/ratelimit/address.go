@@ -67,16 +67,3 @@ func parseAddress(text string) (netip.Addr, bool) {
 	}
 	return a.Unmap().WithZone(""), true
 }
-
-// network is what counts as one client: with IPv6 everybody has addresses at will.
-func network(a netip.Addr) netip.Addr {
-	if !a.Is6() {
-		return a
-	}
-	const bits = 64
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return a
-	}
-	return p.Addr()
-}

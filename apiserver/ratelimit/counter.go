@@ -1,9 +1,10 @@
 package ratelimit
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"sync"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 const (
@@ -45,23 +46,14 @@ func (c *counter) add(key uint64, window int64) int {
 	return int(count + 1)
 }
 
-// key is the hash of who calls: a user, or an address where the user is 0; and of what he calls, where that counts apart.
-// Nobody outside knows the seed, so nobody can have another's key.
-func (r *request) key(user int64, what, subject string) uint64 {
+// key is the hash of who calls, and of what is called, where that counts apart. Nobody outside knows the seed, so nobody can have
+// another's key.
+func (l *Limiter) key(caller fair.Key, what, subject string) uint64 {
 	var h maphash.Hash
-	h.SetSeed(r.limiter.requests.seed)
-	var caller [17]byte
-	if user != 0 {
-		caller[0] = 'u'
-		binary.NativeEndian.PutUint64(caller[1:], uint64(user))
-	} else {
-		address := network(r.limiter.Client(r.sent)).As16()
-		caller[0] = 'a'
-		copy(caller[1:], address[:])
-	}
-	_, _ = h.Write(caller[:])
+	h.SetSeed(l.requests.seed)
+	caller.Hash(&h)
 	_, _ = h.WriteString(what)
-	_, _ = h.WriteString("\x00")
+	_ = h.WriteByte(0)
 	_, _ = h.WriteString(subject)
 	return h.Sum64()
 }

@@ -1,6 +1,6 @@
-// Package ratelimit refuses callers of the REST API who call too often: users by who they are, and everybody else by the
-// address. It counts in windows of a minute of the clock, as the headers that tell clients of it have it, and for this process
-// alone.
+// Package ratelimit refuses callers of the REST API and of Git who call too often: users and Kubernetes identities by who they are,
+// and everybody else by the address. It counts in windows of a minute of the clock, as the headers that tell clients of it have it,
+// and for this process alone.
 package ratelimit
 
 import (
@@ -12,9 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // window is the time in which requests are counted together.
@@ -27,6 +29,12 @@ type Options struct {
 	// Unauthenticated is the same for an address, of requests without a token and of those with one that is not good. An
 	// IPv6 network of 64 bits counts as one address.
 	Unauthenticated int
+	// GitAuthenticated is how many Git requests of a user are served in a minute, and GitUnauthenticated how many from an address of
+	// those who have not signed in; 0 for any number. A clone takes three.
+	GitAuthenticated, GitUnauthenticated int
+	// FailedSignIns is how many Git requests of an address with a token that is not good are looked at in a minute; 0 for any number.
+	// Good tokens are accepted from there nevertheless: nobody can guess one.
+	FailedSignIns int
 	// Endpoints says whether those that are endpoint.Limited are.
 	Endpoints bool
 	// Costly replaces, by the name of what they are limited for, how often a minute a user has it of a project; 0 for any number.
@@ -36,15 +44,19 @@ type Options struct {
 	Clock          clock.PassiveClock
 }
 
-// Limiter counts requests. It is safe for use by several goroutines.
+// Limiter counts requests. It is safe for use by several goroutines, and a collector of metrics.
 type Limiter struct {
 	users, addresses throttle
+	gitUsers         int
+	gitAddresses     int
+	failedSignIns    int
 	endpoints        bool
 	costly           map[string]int
 	proxies          []netip.Prefix
 	clock            clock.PassiveClock
 	requests         *counter
 	current          atomic.Pointer[minute]
+	refused          *prometheus.CounterVec
 }
 
 // New returns a limiter.
@@ -52,9 +64,20 @@ func New(o Options) *Limiter {
 	return &Limiter{
 		users:     newThrottle(o.Authenticated, "throttle_authenticated_api"),
 		addresses: newThrottle(o.Unauthenticated, "throttle_unauthenticated_api"),
+		gitUsers:  o.GitAuthenticated, gitAddresses: o.GitUnauthenticated, failedSignIns: o.FailedSignIns,
 		endpoints: o.Endpoints, costly: o.Costly, proxies: o.TrustedProxies, clock: o.Clock, requests: newCounter(),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "forgeplane_rate_limited_requests_total",
+			Help: "How many requests were refused because their caller had made too many in a minute, by the limit.",
+		}, []string{"limit"}),
 	}
 }
+
+// Describe implements prometheus.Collector.
+func (l *Limiter) Describe(ch chan<- *prometheus.Desc) { l.refused.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (l *Limiter) Collect(ch chan<- prometheus.Metric) { l.refused.Collect(ch) }
 
 // throttle is a limit of all requests together.
 type throttle struct {
@@ -93,39 +116,46 @@ func (l *Limiter) minute(now time.Time) *minute {
 // request is what counting one takes.
 type request struct {
 	limiter *Limiter
-	sent    *http.Request
 	answer  http.Header
+	// costly is true where only what costs much is counted.
+	costly bool
 }
 
 type requestKey struct{}
 
-// Handler serves with next, where Count and CountEndpoint find the limiter.
-func (l *Limiter) Handler(next http.Handler) http.Handler {
-	if l.users.limit == 0 && l.addresses.limit == 0 && !l.endpoints {
-		return next
-	}
+// Handler serves with next, where the functions that count find the limiter. The context is that of the address from which a request
+// comes; whoever learns who calls gives it the key of the caller, with fair.With.
+func (l *Limiter) Handler(next http.Handler) http.Handler { return l.handler(next, false) }
+
+// Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only what costs much is
+// counted here. The address is that of kube-apiserver.
+func (l *Limiter) Aggregated(next http.Handler) http.Handler { return l.handler(next, true) }
+
+func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, &request{l, r, w.Header()})))
+		ctx := fair.With(r.Context(), fair.Address(l.Client(r)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, &request{l, w.Header(), costly})))
 	})
 }
 
-// Count counts the request that ctx belongs to, for the user who has an id, or for the address where it is 0. It says in the
-// headers of the answer how many are left. The error is the answer when there were too many.
-func Count(ctx context.Context, user int64) error {
+// Count counts the request that ctx belongs to, for the caller of ctx. It says in the headers of the answer how many are left. The
+// error is the answer when there were too many.
+func Count(ctx context.Context) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
-	if !ok {
+	if !ok || r.costly {
 		return nil
 	}
-	l, t := r.limiter, &r.limiter.addresses
-	if user != 0 {
-		t = &r.limiter.users
+	caller := fair.From(ctx)
+	l, t := r.limiter, &r.limiter.users
+	if caller.Anonymous() {
+		t = &r.limiter.addresses
 	}
 	if t.limit == 0 {
 		return nil
 	}
 	now := l.clock.Now()
 	m := l.minute(now)
-	observed := l.requests.add(r.key(user, "", ""), m.number)
+	observed := l.requests.add(l.key(caller, "", ""), m.number)
 	left := [...]string{strconv.Itoa(observed), strconv.Itoa(max(t.limit-observed, 0))}
 	r.answer["Ratelimit-Limit"] = t.limits
 	r.answer["Ratelimit-Name"] = t.name
@@ -134,25 +164,26 @@ func Count(ctx context.Context, user int64) error {
 	r.answer["Ratelimit-Reset"] = m.reset
 	r.answer["Ratelimit-Resettime"] = m.resetTime
 	if observed > t.limit {
+		l.refused.WithLabelValues(t.name[0]).Inc()
 		return endpoint.Throttled(m.ends.Sub(now))
 	}
 	return nil
 }
 
-// CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one. The user is as in Count;
+// CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one, for the caller of ctx.
 // subject names the project or group that the request is about. Endpoints that are limited for the same thing share the count.
 // The error is the answer when there were too many.
-func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, user int64, subject func() string) error {
+func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, subject func() string) error {
 	limit, what := e.Limit()
 	if limit == 0 {
 		return nil
 	}
-	return CountThing(ctx, limit, what, user, subject)
+	return CountThing(ctx, limit, what, subject)
 }
 
 // CountThing is CountEndpoint for what turns out to be limited only when it is looked at: what it is, and how often a minute it
 // is to be had.
-func CountThing(ctx context.Context, perMinute int, what string, user int64, subject func() string) error {
+func CountThing(ctx context.Context, perMinute int, what string, subject func() string) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || !r.limiter.endpoints {
 		return nil
@@ -163,10 +194,19 @@ func CountThing(ctx context.Context, perMinute int, what string, user int64, sub
 	if perMinute == 0 {
 		return nil
 	}
-	now := r.limiter.clock.Now()
-	m := r.limiter.minute(now)
-	if r.limiter.requests.add(r.key(user, what, subject()), m.number) > perMinute {
-		return endpoint.TooManyRequests(what, m.ends.Sub(now))
+	if wait, ok := r.limiter.count(fair.From(ctx), what, subject(), perMinute); !ok {
+		return endpoint.TooManyRequests(what, wait)
 	}
 	return nil
+}
+
+// count counts one more of something, and reports false when it is one too many until wait is over.
+func (l *Limiter) count(caller fair.Key, what, subject string, perMinute int) (wait time.Duration, ok bool) {
+	now := l.clock.Now()
+	m := l.minute(now)
+	if l.requests.add(l.key(caller, what, subject), m.number) <= perMinute {
+		return 0, true
+	}
+	l.refused.WithLabelValues(what).Inc()
+	return m.ends.Sub(now), false
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	. "github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // at is 20 seconds into a minute.
@@ -29,14 +30,18 @@ var at = time.Date(2026, 6, 15, 12, 30, 20, 0, time.UTC)
 type guard struct{}
 
 func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
+	ctx := r.Context()
 	user, err := strconv.ParseInt(r.Header.Get("User"), 10, 64)
-	if limited := Count(r.Context(), user); limited != nil {
+	if err == nil {
+		ctx = fair.With(ctx, fair.User(user))
+	}
+	if limited := Count(ctx); limited != nil {
 		return nil, limited
 	}
 	if err != nil && r.Header.Get("User") != "" {
 		return nil, endpoint.Unauthorized("")
 	}
-	return r.Context(), CountEndpoint(r.Context(), e, user, func() string { return path["id"] })
+	return ctx, CountEndpoint(ctx, e, func() string { return path["id"] })
 }
 
 type idRequest struct {
@@ -228,7 +233,7 @@ func TestAMillionAddressesTakeLittleMemory(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	refused := 0
 	count := l.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if Count(r.Context(), 0) != nil {
+		if Count(r.Context()) != nil {
 			refused++
 		}
 	}))
@@ -291,7 +296,11 @@ func BenchmarkCount(b *testing.B) {
 				w := httptest.NewRecorder()
 				r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 				h := l.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-					if err := Count(r.Context(), user); err != nil {
+					ctx := r.Context()
+					if user != 0 {
+						ctx = fair.With(ctx, fair.User(user))
+					}
+					if err := Count(ctx); err != nil {
 						b.Error(err)
 					}
 				}))

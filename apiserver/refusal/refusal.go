@@ -3,9 +3,12 @@ package refusal
 
 import (
 	"errors"
+	"time"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // Of returns the answer for an error of declare.Writer, and other errors as they are. What was to be written is named as
@@ -27,5 +30,24 @@ func Of(err error, what string) error {
 		return endpoint.PreconditionFailed()
 	default:
 		return err
+	}
+}
+
+// busyRetry is when to come again where nothing else is known.
+const busyRetry = 10 * time.Second
+
+// Busy returns the answer to an error that says that there was no slot or no time: 429 for a caller who has the share of one
+// caller, and 503 where others have what there is. It returns nil for other errors.
+func Busy(err error) *endpoint.Error {
+	var busy *fair.Busy
+	switch {
+	case errors.As(err, &busy) && busy.Own:
+		return endpoint.TooManyAtOnce(busy.Error(), busy.RetryAfter)
+	case errors.As(err, &busy):
+		return endpoint.Busy(busy.RetryAfter)
+	case errors.Is(err, git.ErrBusy):
+		return endpoint.Busy(busyRetry)
+	default:
+		return nil
 	}
 }

@@ -102,7 +102,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 	return mgr.Add(aggregated.New(aggregated.Options{
 		Address: o.door.address, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
 		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog, Writes: s.audit,
-		URL: external, Tree: rest, Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
+		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
 		// Of servers that follow each other on one host each has a name of its own.
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host + "-" + rand.String(5)},

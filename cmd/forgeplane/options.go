@@ -48,6 +48,7 @@ type options struct {
 	service service
 
 	// of the server
+	slots          slots
 	rateLimit      ratelimit.Options
 	trustedProxies []string
 	httpAddress    string
@@ -71,7 +72,9 @@ func defaults(p parts) *options {
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{Authenticated: 2000, Unauthenticated: 500},
+		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{
+			Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30,
+		}, slots: defaultSlots(),
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
 		audit:            auditLog{path: audit.Stdout, maxSize: 100, maxBackups: 10},
@@ -113,6 +116,10 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringToIntVar(&o.rateLimit.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
 			strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
 		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", o.rateLimit.Unauthenticated, "REST requests from an address without a good token that are served in a minute; 0 for any number")
+		f.IntVar(&o.rateLimit.GitAuthenticated, "rate-limit-git-authenticated", o.rateLimit.GitAuthenticated, "Git requests of a user that are served in a minute, of which a clone takes three; 0 for any number")
+		f.IntVar(&o.rateLimit.GitUnauthenticated, "rate-limit-git-unauthenticated", o.rateLimit.GitUnauthenticated, "Git requests from an address that are served in a minute to callers who have not signed in; 0 for any number")
+		f.IntVar(&o.rateLimit.FailedSignIns, "rate-limit-failed-sign-ins", o.rateLimit.FailedSignIns, "Git requests with a token that is not good that an address may make in a minute; 0 for any number")
+		o.slots.bind(f)
 		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
@@ -150,6 +157,9 @@ func (o *options) validate() error {
 	if _, err := o.limits(); err != nil {
 		return err
 	}
+	if err := o.slots.validate(); err != nil {
+		return err
+	}
 	if _, err := o.activity(); err != nil {
 		return err
 	}
@@ -163,8 +173,9 @@ func (o *options) validate() error {
 // limits are those of the rate of requests.
 func (o *options) limits() (ratelimit.Options, error) {
 	limits := o.rateLimit
-	if limits.Authenticated < 0 || limits.Unauthenticated < 0 {
-		return limits, errors.New("--rate-limit-authenticated and --rate-limit-unauthenticated are to be 0 or more")
+	if min(limits.Authenticated, limits.Unauthenticated, limits.GitAuthenticated, limits.GitUnauthenticated, limits.FailedSignIns) < 0 {
+		return limits, errors.New("--rate-limit-authenticated, --rate-limit-unauthenticated, --rate-limit-git-authenticated, " +
+			"--rate-limit-git-unauthenticated and --rate-limit-failed-sign-ins must be 0 or more")
 	}
 	for what, perMinute := range limits.Costly {
 		if !slices.Contains(apiserver.Costly(), what) || perMinute < 0 {

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -23,27 +24,32 @@ func parse(t *testing.T, args ...string) *options {
 
 func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 	for flag, args := range map[string][]string{
-		"--first-id":                 {"--first-id=0"},
-		"--concurrency":              {"--concurrency=0"},
-		"--external-url":             {"--external-url=forge.example"},
-		"--root-groups":              {"--root-groups=team-a"},
-		"--rate-limit-authenticated": {"--rate-limit-authenticated=-1"},
-		"--rate-limit-costly":        {"--rate-limit-costly=archive=-1"},
-		"archive, blob, changelog":   {"--rate-limit-costly=tree=5"},
-		"--trusted-proxies":          {"--trusted-proxies=everybody"},
-		"--tls-cert-file":            {"--tls-cert-file=tls.crt"},
-		"--audit-policy-file":        {"--audit-log-path=-"},
-		"--kubernetes-url":           {"--kubernetes-url=localhost"},
-		"--maintenance-concurrency":  {"--maintenance-concurrency=-1"},
-		"--maintenance-timeout":      {"--maintenance-timeout=0s"},
-		"--git-memory-limit":         {"--git-memory-limit=10Mi"},
-		"--git-cpu-limit":            {"--git-cpu-limit=10ms"},
-		"--max-archive-size":         {"--max-archive-size=-1"},
-		"--max-push-size":            {"--max-push-size=-1Gi"},
-		"--max-repository-size":      {"--max-repository-size=-1"},
-		"--max-import-size":          {"--max-import-size=-1"},
-		"--import-timeout":           {"--import-timeout=-1s"},
-		"--activity-database":        {"--activity-database=postgres://localhost/forgeplane"},
+		"--first-id":                   {"--first-id=0"},
+		"--concurrency":                {"--concurrency=0"},
+		"--external-url":               {"--external-url=forge.example"},
+		"--root-groups":                {"--root-groups=team-a"},
+		"--rate-limit-authenticated":   {"--rate-limit-authenticated=-1"},
+		"--rate-limit-costly":          {"--rate-limit-costly=archive=-1"},
+		"archive, blob, changelog":     {"--rate-limit-costly=tree=5"},
+		"--trusted-proxies":            {"--trusted-proxies=everybody"},
+		"--tls-cert-file":              {"--tls-cert-file=tls.crt"},
+		"--audit-policy-file":          {"--audit-log-path=-"},
+		"--kubernetes-url":             {"--kubernetes-url=localhost"},
+		"--maintenance-concurrency":    {"--maintenance-concurrency=-1"},
+		"--maintenance-timeout":        {"--maintenance-timeout=0s"},
+		"--git-memory-limit":           {"--git-memory-limit=10Mi"},
+		"--git-cpu-limit":              {"--git-cpu-limit=10ms"},
+		"--max-archive-size":           {"--max-archive-size=-1"},
+		"--max-push-size":              {"--max-push-size=-1Gi"},
+		"--max-repository-size":        {"--max-repository-size=-1"},
+		"--max-import-size":            {"--max-import-size=-1"},
+		"--import-timeout":             {"--import-timeout=-1s"},
+		"--activity-database":          {"--activity-database=postgres://localhost/forgeplane"},
+		"--rate-limit-failed-sign-ins": {"--rate-limit-failed-sign-ins=-1"},
+		"--slots: tree=5":              {"--slots=tree=5"},
+		"--slots: git=0":               {"--slots=git=0"},
+		"--slots-per-caller":           {"--slots-per-caller=0"},
+		"--slots-reserved":             {"--slots-reserved=100"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))
 	}
@@ -65,6 +71,18 @@ func TestLimits_zeroIsNone(t *testing.T) {
 	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{
 		Memory: 2 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, Repository: 5 << 20, Import: 6 << 20, ImportTime: 7 * time.Minute,
 	}))
+}
+
+func TestSlots_areSharedByPercent(t *testing.T) {
+	g := NewWithT(t)
+	usual := parse(t)
+	g.Expect(usual.slots.of("git")).To(Equal(fair.Limits{Total: 64, Share: 16, Reserved: 16}))
+	g.Expect(usual.slots.engine()).To(Equal(git.DefaultSlots()))
+	chosen := parse(t, "--slots=git=100,walks=10", "--slots-per-caller=10", "--slots-reserved=50")
+	g.Expect(chosen.validate()).To(Succeed())
+	g.Expect(chosen.slots.of("git")).To(Equal(fair.Limits{Total: 100, Share: 10, Reserved: 50}))
+	g.Expect(chosen.slots.engine().Walks).To(Equal(fair.Limits{Total: 10, Share: 1, Reserved: 5}))
+	g.Expect(chosen.slots.of("bodies")).To(Equal(fair.Limits{Total: 4, Share: 1, Reserved: 2}))
 }
 
 func TestRatesAreLimitedUnlessInDevelopment(t *testing.T) {

@@ -69,11 +69,16 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git()})
+	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine()})
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
+	for _, s := range engine.Slots() {
+		if err := metrics.Registry.Register(s); err != nil {
+			return fmt.Errorf("registering the metrics of Git: %w", err)
+		}
+	}
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("connecting past the cache: %w", err)

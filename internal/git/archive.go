@@ -115,10 +115,11 @@ func (a Archive) pathspecs(path string) (all []string, err error) {
 
 // archive writes an archive of what is at the paths.
 func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w io.Writer) error {
-	if err := r.engine.archives.enter(ctx); err != nil {
+	leave, err := enter(ctx, r.engine.archives)
+	if err != nil {
 		return fmt.Errorf("writing an archive: %w", err)
 	}
-	defer r.engine.archives.leave()
+	defer leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, archiveTimeout, fmt.Errorf("writing an archive took longer than %s", archiveTimeout))
 	defer cancel()
 	out := bufio.NewWriterSize(w, 64<<10)

@@ -21,6 +21,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -131,7 +132,7 @@ func (s turnstile) Write(p []byte) (int, error) {
 func TestFewArchivesAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
 	g := NewWithT(t)
 	c, commit := oddTree(t, "sha1")
-	e, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, StreamWait: 50 * time.Millisecond})
+	e, err := git.NewEngine(t.Context(), git.Options{Slots: git.Slots{Archives: fair.Limits{Total: 1, Wait: 50 * time.Millisecond}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
 	a := git.Archive{Commit: commit, Prefix: "x", Format: git.TarGzip}
@@ -154,7 +155,7 @@ func TestFewArchivesAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
 func TestASmallArchiveIsRememberedAndWaitsForNobody(t *testing.T) {
 	g := NewWithT(t)
 	c, commit := oddTree(t, "sha1")
-	e, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, StreamWait: time.Millisecond})
+	e, err := git.NewEngine(t.Context(), git.Options{Slots: git.Slots{Archives: fair.Limits{Total: 1, Wait: time.Millisecond}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Close)
 	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")

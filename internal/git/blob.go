@@ -52,11 +52,11 @@ func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 // written, where too many of those are written already.
 func (b Blob) Write(ctx context.Context, w io.Writer) error {
 	if b.content == nil {
-		blobs := b.repository.engine.blobs
-		if err := blobs.enter(ctx); err != nil {
+		leave, err := enter(ctx, b.repository.engine.blobs)
+		if err != nil {
 			return fmt.Errorf("writing a blob: %w", err)
 		}
-		defer blobs.leave()
+		defer leave()
 		ctx, cancel := context.WithTimeoutCause(ctx, blobTimeout, fmt.Errorf("reading a blob took longer than %s", blobTimeout))
 		defer cancel()
 		c := b.repository.command("cat-file", "blob", b.ID)

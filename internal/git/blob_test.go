@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
@@ -72,7 +73,7 @@ func TestFewLargeBlobsAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "small", "x")
 	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 17<<16))
-	e, err := git.NewEngine(t.Context(), git.Options{MaxBlobs: 1, StreamWait: 50 * time.Millisecond})
+	e, err := git.NewEngine(t.Context(), git.Options{Slots: git.Slots{Blobs: fair.Limits{Total: 1, Wait: 50 * time.Millisecond}}})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Close)
 	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")

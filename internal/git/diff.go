@@ -75,13 +75,13 @@ func (r *Repository) diff(ctx context.Context, from, to string, patience time.Du
 		"--src-prefix=a/", "--dst-prefix=b/", from, to, "--")
 	c.settings = []setting{{"core.bigFileThreshold", comparedFile}}
 	p := &diffParser{limits: diffBounds}
-	err := r.engine.walks.Acquire(limited, 1)
+	leave, err := enter(limited, r.engine.walks)
 	if err == nil {
 		err = r.pipe(limited, c, func(out io.Reader) error {
 			p.in = bufio.NewReaderSize(out, 32<<10)
 			return p.parse()
 		})
-		r.engine.walks.Release(1)
+		leave()
 	}
 	switch {
 	case errors.Is(err, errOverflow), err == nil:

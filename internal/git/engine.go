@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // InternalRefs is the prefix of refs that the server keeps for itself: clients neither see nor change them.
@@ -32,12 +32,10 @@ type Options struct {
 	ReaderIdle time.Duration
 	// CommandTimeout is how long a command on a repository takes whose context has no deadline. A minute if 0.
 	CommandTimeout time.Duration
-	// MaxArchives is how many archives are written at once, and MaxBlobs how many blobs that are too large to be in memory; 16 and
-	// 64 if 0. StreamWait is how long one of either waits for its turn. 30 seconds if 0.
-	MaxArchives, MaxBlobs int64
-	StreamWait            time.Duration
 	// Limits are those of all repositories and processes.
 	Limits Limits
+	// Slots are shared by those who call.
+	Slots Slots
 }
 
 // commandTimeout is what CommandTimeout is if nobody says it.
@@ -55,10 +53,9 @@ type Engine struct {
 	results *results
 	// patience is for a command of which nobody has said how long it may take.
 	patience time.Duration
-	// walks are the slots of commands that walk through history.
-	walks           *semaphore.Weighted
-	archives, blobs streams
-	limits          Limits
+	// What callers share.
+	walks, archives, blobs *fair.Slots
+	limits                 Limits
 
 	// archiveDirs are by object format.
 	archiveMu   sync.Mutex
@@ -88,13 +85,11 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
-	e := &Engine{binary: path, env: environment(os.Getenv), walks: semaphore.NewWeighted(maxWalks)}
+	e := &Engine{binary: path, env: environment(os.Getenv)}
 	e.limits, e.archiveDirs = o.Limits.complete(), map[string]string{}
 	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
-	wait := cmp.Or(o.StreamWait, streamWait)
-	e.archives = streams{semaphore.NewWeighted(cmp.Or(o.MaxArchives, maxArchives)), wait}
-	e.blobs = streams{semaphore.NewWeighted(cmp.Or(o.MaxBlobs, maxBlobs)), wait}
+	e.share(o.Slots)
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

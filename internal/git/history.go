@@ -32,10 +32,11 @@ func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error
 func (e *Engine) walking(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s: %w", walkTimeout, ErrBusy))
 	defer cancel()
-	if err := e.walks.Acquire(ctx, 1); err != nil {
-		return context.Cause(ctx)
+	leave, err := enter(ctx, e.walks)
+	if err != nil {
+		return err
 	}
-	defer e.walks.Release(1)
+	defer leave()
 	return do(ctx)
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // The bounds of the readers of an engine.
@@ -19,6 +19,8 @@ const (
 	readerIdle     = 10 * time.Second
 	// readTimeout is for one use.
 	readTimeout = time.Minute
+	// readersShare is how many percent of the readers one caller has at once. It is much, because a read waits for no client.
+	readersShare = 75
 )
 
 // errClosedEngine is returned after Engine.Close.
@@ -27,7 +29,7 @@ var errClosedEngine = errors.New("the Git engine is closed")
 // readers are the processes by which an engine reads objects. To start one takes as long as fifty reads.
 type readers struct {
 	engine *Engine
-	slots  *semaphore.Weighted
+	slots  *fair.Slots
 	// patience is how long one waits for its next use.
 	patience time.Duration
 
@@ -41,7 +43,7 @@ type readers struct {
 
 // shelf is the readers of one repository.
 type shelf struct {
-	slots *semaphore.Weighted
+	slots *fair.Slots
 	// users hold or wait for a slot.
 	users int
 	// idle readers, the one that was used last at the end.
@@ -51,7 +53,7 @@ type shelf struct {
 }
 
 func newReaders(e *Engine, patience time.Duration) *readers {
-	return &readers{engine: e, patience: patience, slots: semaphore.NewWeighted(maxReaders), shelves: map[string]*shelf{}}
+	return &readers{engine: e, patience: patience, slots: fair.New("readers", "reads of repositories", fair.Of(maxReaders, readersShare, 0)), shelves: map[string]*shelf{}}
 }
 
 // use lets do ask one reader of a repository. A reader that do has failed on, or that was cancelled, is not used again.
@@ -60,14 +62,13 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 	defer cancel()
 	s := p.enter(r.dir)
 	defer p.leave(r.dir, s)
-	if err := s.slots.Acquire(ctx, 1); err != nil {
-		return context.Cause(ctx)
+	for _, slots := range []*fair.Slots{s.slots, p.slots} {
+		leave, err := enter(ctx, slots)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
-	defer s.slots.Release(1)
-	if err := p.slots.Acquire(ctx, 1); err != nil {
-		return context.Cause(ctx)
-	}
-	defer p.slots.Release(1)
 	for {
 		one, used, evicted, err := p.take(r, s)
 		if err != nil {
@@ -100,7 +101,7 @@ func (p *readers) enter(dir string) *shelf {
 	defer p.mu.Unlock()
 	s := p.shelves[dir]
 	if s == nil {
-		s = &shelf{slots: semaphore.NewWeighted(maxReadersEach)}
+		s = &shelf{slots: fair.New("readers-of-one", "reads of this repository", fair.Limits{Total: maxReadersEach})}
 		p.shelves[dir] = s
 	}
 	s.users++

@@ -1,33 +1,53 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"time"
+	"fmt"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// ErrBusy is returned for what has not had its turn in time, or not enough of it. It may have it later.
+// ErrBusy is returned for what has not had its turn in time, or not enough of it. It may have it later. It comes with a *fair.Busy
+// where there was no slot.
 var ErrBusy = errors.New("there is too much to do")
 
-// streamWait is how long one waits for its turn.
-const streamWait = 30 * time.Second
-
-// streams are the slots of what a process writes as fast as somebody receives it.
-type streams struct {
-	slots    *semaphore.Weighted
-	patience time.Duration
+// Slots are what callers share: how many of each is done at once. Those that are not set have defaults.
+type Slots struct {
+	// Archives and Blobs are written as fast as somebody receives them: archives, and blobs that are too large to be in memory.
+	Archives, Blobs fair.Limits
+	// Walks are commands that walk through history, or compare: each may take a processor for itself, and much memory.
+	Walks fair.Limits
 }
 
-// enter waits for a slot, which is held until leave. The error is ErrBusy where that takes too long.
-func (s streams) enter(ctx context.Context) error {
-	queue, stop := context.WithTimeoutCause(ctx, s.patience, ErrBusy)
-	defer stop()
-	if err := s.slots.Acquire(queue, 1); err != nil {
-		return context.Cause(queue)
+// DefaultSlots are the slots of an engine that nobody has set: a quarter for one caller, a quarter for those who have signed in.
+func DefaultSlots() Slots {
+	const share, reserved = 25, 25
+	return Slots{
+		Archives: fair.Of(maxArchives, share, reserved), Blobs: fair.Of(maxBlobs, share, reserved), Walks: fair.Of(maxWalks, share, reserved),
 	}
-	return nil
 }
 
-func (s streams) leave() { s.slots.Release(1) }
+// share makes the slots of an engine.
+func (e *Engine) share(s Slots) {
+	defaults := DefaultSlots()
+	e.archives = fair.New("archives", "archives", cmp.Or(s.Archives, defaults.Archives))
+	e.blobs = fair.New("blobs", "large files", cmp.Or(s.Blobs, defaults.Blobs))
+	e.walks = fair.New("walks", "requests for history and comparisons", cmp.Or(s.Walks, defaults.Walks))
+}
+
+// Slots returns the slots of the engine, which are collectors of metrics.
+func (e *Engine) Slots() []*fair.Slots {
+	return []*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots}
+}
+
+// enter waits for a slot for the caller of ctx, which is held until leave.
+func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
+	leave, err = s.Enter(ctx)
+	var busy *fair.Busy
+	if errors.As(err, &busy) {
+		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return leave, err
+}

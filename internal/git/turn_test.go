@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -23,13 +24,17 @@ func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := e.walks.Acquire(t.Context(), maxWalks); err != nil {
-		t.Fatal(err)
+	for range maxWalks {
+		leave, err := e.walks.Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
 	}
 	if _, err := r.Tree(waiting, commit, "", true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while others walk: %v", err)
 	}
-	e.walks.Release(maxWalks)
+	e.walks = fair.New("walks", "walks", fair.Limits{Total: 1})
 	if _, err := r.Tree(t.Context(), commit, "", true); err != nil {
 		t.Errorf("after that: %v", err)
 	}

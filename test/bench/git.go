@@ -59,6 +59,7 @@ func (b *bench) measureGit(ctx context.Context) error {
 			{[]string{rowClone, rowCloneMany, rowList, rowPush}, s.measureCheckout},
 			{[]string{rowCloneLarge}, s.measureLarge},
 			{[]string{rowPushRules}, s.measureRules},
+			{[]string{rowCloneBeside, rowCloneBesideSame}, s.measureSlow},
 		} {
 			if !b.wants(part.ids...) {
 				continue

@@ -24,8 +24,12 @@ const (
 	rowCloneLarge = "git/clone-large"
 	rowCloneMany  = "git/clone-16"
 	rowList       = "git/ls-remote"
-	rowPush       = "git/push"
-	rowPushRules  = "git/push-500-rules"
+
+	rowCloneBeside     = "git/clone-beside-64"
+	rowCloneBesideSame = "git/clone-beside-64-same"
+
+	rowPush      = "git/push"
+	rowPushRules = "git/push-500-rules"
 
 	rowMirrorPush       = "mirrors/push"
 	rowMirrorIdle       = "mirrors/idle"
@@ -67,7 +71,7 @@ const (
 var (
 	restartRows    = []string{rowRestart, rowRestartCPU, rowWrites, rowMemory, rowPeak, rowFreshChange, rowReconcile, rowIdle}
 	protectionRows = append([]string{rowReady, rowReadyCPU}, restartRows...)
-	gitRows        = []string{rowClone, rowCloneLarge, rowCloneMany, rowList, rowPush, rowPushRules}
+	gitRows        = []string{rowClone, rowCloneLarge, rowCloneMany, rowCloneBeside, rowCloneBesideSame, rowList, rowPush, rowPushRules}
 	mirrorRows     = []string{rowMirrorPush, rowMirrorIdle, rowMirrorIdleWrites}
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
@@ -113,6 +117,8 @@ func rows() []*figures.Row {
 		{ID: rowClone, Name: "clone of this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
 		{ID: rowCloneLarge, Name: "clone of 5,000 commits", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
 		{ID: rowCloneMany, Name: "16 clients clone this repository at once", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.1)},
+		{ID: rowCloneBeside, Name: "clone of this repository, beside 64 slow ones by another client", Unit: figures.Milliseconds, Against: "without them", Bound: ratio(1.5)},
+		{ID: rowCloneBesideSame, Name: "clone of 20,000 commits, beside 64 slow ones of them by another client", Unit: figures.Milliseconds, Against: "without them", Bound: ratio(1.5)},
 		{ID: rowList, Name: "ls-remote of this repository", Unit: figures.Milliseconds, Against: backend},
 		{ID: rowPush, Name: "push of one commit to this repository", Unit: figures.Milliseconds, Against: backend, Bound: ratio(1.5)},
 		{ID: rowPushRules, Name: "push of one commit, 500 protection rules", Unit: figures.Milliseconds, Against: "1 rule",

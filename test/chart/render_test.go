@@ -36,7 +36,8 @@ rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}
 egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
 limits: {gitMemory: 2Gi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, repositorySize: 0, importSize: "0", importTimeout: 1h}
-rateLimit: {authenticated: 5000, unauthenticated: 0}
+rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
+slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
 activityDatabase: {size: 2Gi, className: local}
@@ -160,7 +161,8 @@ var _ = Describe("The chart", func() {
 			"--max-import-size=0", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
-			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
+			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50", "--trusted-proxies=10.0.0.0/8,fd00::/8",
 			"--metrics-address=:9090", "--verbose", "--concurrency=3",
 		}))
 		Expect(args(render(image), "all")).To(ContainElement("--external-url=http://forgeplane.forgeplane-system.svc"))
@@ -248,6 +250,8 @@ var _ = Describe("The chart", func() {
 			"mirrors.timeout=soon":                             "/mirrors/timeout",
 			"mirrors.concurrency=0":                            "/mirrors/concurrency",
 			"rootGroups={team-a}":                              "/rootGroups/0",
+			"slots.number.tree=4":                              "/slots/number",
+			"slots.perCaller=0":                                "/slots/perCaller",
 			"trustedProxies={10.0.0.1}":                        "/trustedProxies/0",
 			"repositories.size=much":                           "/repositories/size",
 			"repositories.accessMode=ReadOnlyMany":             "/repositories/accessMode",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -27,7 +28,8 @@ func (h held) Write([]byte) (int, error) {
 // release. It returns repositories in which nobody waits long for his turn.
 func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, io.Writer) error) (repos *repository.Repositories, release func()) {
 	t.Helper()
-	engine, err := git.NewEngine(t.Context(), git.Options{MaxArchives: 1, MaxBlobs: 1, StreamWait: time.Millisecond})
+	one := fair.Limits{Total: 1, Wait: time.Millisecond}
+	engine, err := git.NewEngine(t.Context(), git.Options{Slots: git.Slots{Archives: one, Blobs: one}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -91,7 +92,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: func(err error) bool { return errors.Is(err, git.ErrBusy) }, Exceeded: git.LimitReached,
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: refusal.Busy, Exceeded: git.LimitReached,
 	}, tables...)
 	return f
 }

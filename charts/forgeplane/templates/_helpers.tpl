@@ -68,6 +68,14 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --home-namespace={{ $values.homeNamespace }}
 - --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
 - --rate-limit-unauthenticated={{ int $values.rateLimit.unauthenticated }}
+- --rate-limit-git-authenticated={{ int $values.rateLimit.gitAuthenticated }}
+- --rate-limit-git-unauthenticated={{ int $values.rateLimit.gitUnauthenticated }}
+- --rate-limit-failed-sign-ins={{ int $values.rateLimit.failedSignIns }}
+{{- range $name, $number := $values.slots.number }}
+- --slots={{ $name }}={{ int $number }}
+{{- end }}
+- --slots-per-caller={{ int $values.slots.perCaller }}
+- --slots-reserved={{ int $values.slots.reserved }}
 {{- with $values.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// slots are how many requests of each kind are served at once, and how callers share them.
+type slots struct {
+	number map[string]int
+	// Of a hundred: what one caller may have, and what is kept for those who have signed in.
+	share, reserved int
+}
+
+// defaultSlots are those that nobody has set.
+func defaultSlots() slots {
+	const share, reserved = 25, 25
+	return slots{share: share, reserved: reserved}
+}
+
+// defaultNumbers is how many there are of each kind.
+func defaultNumbers() map[string]int {
+	engine := git.DefaultSlots()
+	return map[string]int{
+		"git": githttp.DefaultSlots().Total, "bodies": apiserver.DefaultBodySlots().Total,
+		"archives": engine.Archives.Total, "blobs": engine.Blobs.Total, "walks": engine.Walks.Total,
+	}
+}
+
+func (s *slots) bind(f *pflag.FlagSet) {
+	var all []string
+	numbers := defaultNumbers()
+	for _, name := range slices.Sorted(maps.Keys(numbers)) {
+		all = append(all, fmt.Sprintf("%s=%d", name, numbers[name]))
+	}
+	f.StringToIntVar(&s.number, "slots", nil, "how many are served at once of Git requests (git), archives, large files (blobs), requests for history and comparisons (walks), "+
+		"and long bodies, as in git=128,walks=32; by default "+strings.Join(all, ","))
+	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots that one user or one address may have; the others wait")
+	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots that are kept for callers who have signed in")
+}
+
+func (s *slots) validate() error {
+	numbers := defaultNumbers()
+	for name, number := range s.number {
+		if _, known := numbers[name]; !known || number < 1 {
+			return fmt.Errorf("--slots: %s=%d must be one of %s with a number that is 1 or more", name, number, strings.Join(slices.Sorted(maps.Keys(numbers)), ", "))
+		}
+	}
+	if s.share < 1 || s.share > 100 || s.reserved < 0 || s.reserved > 99 {
+		return errors.New("--slots-per-caller must be 1 to 100, and --slots-reserved 0 to 99")
+	}
+	return nil
+}
+
+// of returns the limits of a kind.
+func (s *slots) of(name string) fair.Limits {
+	number, set := s.number[name]
+	if !set {
+		number = defaultNumbers()[name]
+	}
+	return fair.Of(number, s.share, s.reserved)
+}
+
+// engine returns the limits of the Git engine.
+func (s *slots) engine() git.Slots {
+	return git.Slots{Archives: s.of("archives"), Blobs: s.of("blobs"), Walks: s.of("walks")}
+}

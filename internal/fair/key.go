@@ -1,0 +1,72 @@
+package fair
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+)
+
+// Key is the caller that something is counted for. The zero Key is Forgeplane itself: its controllers and background work.
+type Key struct {
+	kind    kind
+	user    int64
+	name    string
+	address netip.Addr
+}
+
+type kind byte
+
+const (
+	self kind = iota
+	user
+	identity
+	address
+)
+
+// User is the key of a user, by the REST id, whichever token or identity the user calls with.
+func User(id int64) Key { return Key{kind: user, user: id} }
+
+// Identity is the key of a Kubernetes identity that acts as no user.
+func Identity(name string) Key { return Key{kind: identity, name: name} }
+
+// Address is the key of a caller who has not signed in. The 64 bits of an IPv6 network count as one address, because everybody
+// there has as many as they like.
+func Address(a netip.Addr) Key {
+	const bits = 64
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		if p, err := a.Prefix(bits); err == nil {
+			a = p.Addr()
+		}
+	}
+	return Key{kind: address, address: a}
+}
+
+// Anonymous reports whether the key is that of a caller who has not signed in.
+func (k Key) Anonymous() bool { return k.kind == address }
+
+// Hash writes the key to a hash, so that no two keys write the same.
+func (k Key) Hash(h *maphash.Hash) {
+	var bytes [25]byte
+	bytes[0] = byte(k.kind)
+	binary.NativeEndian.PutUint64(bytes[1:], uint64(k.user))
+	if k.address.IsValid() {
+		a := k.address.As16()
+		copy(bytes[9:], a[:])
+	}
+	_, _ = h.Write(bytes[:])
+	_, _ = h.WriteString(k.name)
+	_ = h.WriteByte(0)
+}
+
+type contextKey struct{}
+
+// With returns a context for work that is done for a caller.
+func With(ctx context.Context, k Key) context.Context { return context.WithValue(ctx, contextKey{}, k) }
+
+// From returns the caller that ctx works for: the zero Key where no caller is known.
+func From(ctx context.Context) Key {
+	k, _ := ctx.Value(contextKey{}).(Key)
+	return k
+}
