@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/controllers/repositorystorage"
+	"github.com/forgeplane/forgeplane/controllers/retainedrepository"
 	"github.com/forgeplane/forgeplane/controllers/triggertoken"
 	"github.com/forgeplane/forgeplane/controllers/user"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -67,11 +68,13 @@ func (p Parts) All() []Controller {
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
 		of("AccessToken", c, accesstoken.New(c, e, cat, p.IDs, p.Clock, p.Namespace)),
-		of("RepositoryStorage", c, repositorystorage.New(c, e, cat)),
+		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{
-			Secrets: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
+			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
+			Audit: p.Audit,
 		})),
+		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.Repositories, p.Audit)),
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),

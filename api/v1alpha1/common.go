@@ -99,6 +99,6 @@ type DeletionPolicy string
 const (
 	// DeletionPolicyDelete removes the data with the object.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain leaves the data where it is.
+	// DeletionPolicyRetain leaves the data where it is, with a record of whose it was.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )

@@ -45,6 +45,8 @@ const (
 	ReasonBlocked = "Blocked"
 	// ReasonOwnerNotAllowed says that the user may not be the owner, for want of a role or of his own doing.
 	ReasonOwnerNotAllowed = "OwnerNotAllowed"
+	// ReasonRepositoryRetained says that a deleted project has left a repository that may be meant; the message says how to decide.
+	ReasonRepositoryRetained = "RepositoryRetained"
 	// ReasonStorageUnavailable says that the shard cannot be written to.
 	ReasonStorageUnavailable = "StorageUnavailable"
 	// ReasonImporting says that the repository is being imported.

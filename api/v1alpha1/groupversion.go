@@ -23,6 +23,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ProtectedBranch{}, &ProtectedBranchList{},
 		&RemoteMirror{}, &RemoteMirrorList{},
 		&RepositoryStorage{}, &RepositoryStorageList{},
+		&RetainedRepository{}, &RetainedRepositoryList{},
 		&TriggerToken{}, &TriggerTokenList{},
 		&User{}, &UserList{},
 	)

@@ -70,6 +70,9 @@ type LabelPriority struct {
 	Priority int32 `json:"priority"`
 }
 
+// AdoptNone is the value of adoptRepository with which a project begins with a repository of its own.
+const AdoptNone = "None"
+
 // ProjectSpec declares a project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(self.importURL) || (has(oldSelf.importURL) && self.importURL == oldSelf.importURL)",message="importURL is read once, when the project is created: it can be removed, not set or changed",fieldPath=".importURL"
@@ -169,8 +172,17 @@ type ProjectSpec struct {
 	// +optional
 	RESTWrites RESTWrites `json:"restWrites,omitempty"`
 
-	// deletionPolicy says whether the repository goes with the project.
-	// +kubebuilder:default=Delete
+	// adoptRepository says what to do about repositories that deleted projects have left, before the project has one of its own: it
+	// names the RetainedRepository to take over, or the deleted project of this namespace that has left it; None begins with a
+	// new one. When omitted, a project takes over what a project of the same declaration has left.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == 'None' || self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="adoptRepository is None, or the name of an object"
+	// +optional
+	AdoptRepository string `json:"adoptRepository,omitempty"`
+
+	// deletionPolicy says whether the repository goes with the project, or is retained.
+	// +kubebuilder:default=Retain
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
@@ -196,6 +208,11 @@ type ProjectStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Storage string `json:"storage,omitempty"`
+
+	// adoptedRepository names the RetainedRepository that the repository was before; it is gone once the project is ready.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	AdoptedRepository string `json:"adoptedRepository,omitempty"`
 
 	// repositoryPath is where the repository is on its shard, relative to the shard's path.
 	// +kubebuilder:validation:MaxLength=255

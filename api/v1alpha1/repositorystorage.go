@@ -36,6 +36,10 @@ type RepositoryStorageStatus struct {
 	// repositories is the number of projects whose repository is on this shard.
 	// +optional
 	Repositories int32 `json:"repositories"`
+
+	// retained is the number of repositories on this shard that deleted projects have left.
+	// +optional
+	Retained int32 `json:"retained,omitempty"`
 }
 
 // RepositoryStorage is a shard: a mounted volume that holds Git repositories.

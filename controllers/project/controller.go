@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -33,17 +34,22 @@ const defaultBranch = "main"
 type Options struct {
 	// Secrets reads Secrets past the cache, which does not hold those of tenants.
 	Secrets client.Reader
+	// Live reads past the cache what must not be old.
+	Live client.Reader
 	// Clock times the attempts of imports.
 	Clock clock.PassiveClock
 	// AllowFileImport lets importURL name directories of this machine: for development only.
 	AllowFileImport bool
 	// Egress is the way to what importURL names.
 	Egress *egress.Proxy
+	// Audit is told which repositories are retained and adopted; nil for nobody.
+	Audit *audit.Log
 }
 
 // Controller reconciles projects.
 type Controller struct {
 	client       client.Client
+	events       events.EventRecorder
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
 	ids          frame.Allocator
@@ -56,14 +62,17 @@ type Controller struct {
 
 // New returns the controller.
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
-	p := &Controller{client: c, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock), options: o}
-	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](ids), frame.WithFinalizer(Finalizer, p.remove))
+	p := &Controller{client: c, events: r, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock), options: o}
+	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithFinalizer(Finalizer, p.remove))
 	return p
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=create;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=get;create;delete
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -81,13 +90,14 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
+		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
 	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.client, c))
 }
 
 // Reconcile brings one project up to date.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
-	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
+	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.adopt, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
 }
 
 // place puts the full path in force, unless it is not to be had.
@@ -184,16 +194,19 @@ func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
 	if !c.importer.forget(p.UID) {
 		return frame.Waiting(v1alpha1.ReasonDeleting, "the import of the repository is being stopped")
 	}
-	if p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
-		return nil
+	if released, err := c.release(ctx, p); released || err != nil {
+		return err
 	}
 	repo, err := c.repositories.Of(ctx, p)
-	if errors.Is(err, repository.ErrNoStorage) || errors.Is(err, catalog.ErrNotFound) {
-		// Nothing was made, or nobody can say any more where.
+	switch {
+	case errors.Is(err, repository.ErrNoStorage):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, catalog.ErrNotFound):
+		return c.retain(ctx, p, nil) // nobody can say any more where it is
+	case err != nil:
 		return err
+	case p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
+		return c.retain(ctx, p, repo)
 	}
 	if err := repo.Remove(); errors.Is(err, git.ErrStorageMissing) {
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,

@@ -24,7 +24,7 @@ var _ = Describe("A project", func() {
 		f.Create(web)
 		f.ExpectReady(web)
 		Expect(web.Spec.Visibility).To(Equal(v1alpha1.VisibilityPrivate))
-		Expect(web.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionPolicyDelete))
+		Expect(web.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionPolicyRetain))
 		Expect(web.Spec.DefaultBranch).To(BeEmpty(), "what nobody has declared is not written there")
 		Expect(web.Spec.Storage).To(BeEmpty())
 		s := web.Status
@@ -276,7 +276,7 @@ var _ = Describe("A project that is deleted", func() {
 
 	It("takes its repository with it, what a crash has left of it, and what belongs to it", func() {
 		f.Run()
-		create(forge.Project("website").In(acme).Build())
+		create(forge.Project("website").In(acme).Discarded().Build())
 		key := forge.DeployKey("ci").Of(web).Build()
 		f.Create(key)
 		f.ExpectReady(key)
@@ -291,24 +291,9 @@ var _ = Describe("A project that is deleted", func() {
 		Eventually(protections).Should(BeEmpty())
 	})
 
-	It("leaves its repository behind where that is declared, and finds it again by namespace, name and id", func() {
-		create(forge.Project("website").In(acme).Retained().ID(77).Build())
-		head := repositoryOf(web)
-		f.Delete(web)
-		_, err := f.ReconcileOnce(web)
-		Expect(err).NotTo(HaveOccurred())
-		f.ExpectGone(web)
-		Expect(head.Check()).To(Succeed())
-
-		again := forge.Project("website").In(acme).ID(77).Build()
-		f.Create(again)
-		f.ExpectReady(again)
-		Expect(again.Status.HeadCommit).NotTo(BeEmpty())
-	})
-
 	It("waits for its storage, and says so, until that is back", func() {
 		f.Run()
-		create(forge.Project("website").In(acme).Build())
+		create(forge.Project("website").In(acme).Discarded().Build())
 		away := shard.Spec.Path + ".away"
 		Expect(os.Rename(shard.Spec.Path, away)).To(Succeed())
 		f.Delete(web)
@@ -325,7 +310,7 @@ var _ = Describe("A project that is deleted", func() {
 
 	It("does not wait for a storage that nobody declares any more", func() {
 		f.Run()
-		create(forge.Project("website").In(acme).Build())
+		create(forge.Project("website").In(acme).Discarded().Build())
 		f.Delete(shard)
 		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: storage shard: not found")
 		f.Delete(web)
@@ -348,7 +333,7 @@ var _ = Describe("A project that is deleted", func() {
 
 	It("goes with its namespace", func() {
 		f.Run()
-		create(forge.Project("website").In(acme).Build())
+		create(forge.Project("website").In(acme).Discarded().Build())
 		directory := repositoryOf(web).Dir()
 		f.Delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		f.ExpectGone(web)

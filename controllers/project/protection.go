@@ -24,14 +24,23 @@ const leftoverDelay = time.Second
 // protectDefault makes a ProtectedBranch for the default branch, once, and takes it away again when somebody declares one
 // of the same branch.
 func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) error {
+	done := p.Status.ProtectedDefaultBranch
+	if done == "" {
+		return c.protect(ctx, p, p.Status.DefaultBranch)
+	}
 	scope, err := c.catalog.ProjectScope(ctx, p)
 	if err != nil {
 		return err
 	}
-	if done := p.Status.ProtectedDefaultBranch; done != "" {
-		return c.yield(ctx, p, scope, done)
+	return c.yield(ctx, p, scope, done)
+}
+
+// protect makes a ProtectedBranch for a branch unless it is protected already.
+func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch string) error {
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return err
 	}
-	branch := p.Status.DefaultBranch
 	holder, err := c.catalog.ProtectionOf(ctx, scope, branch)
 	if err != nil {
 		return err

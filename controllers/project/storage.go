@@ -25,13 +25,34 @@ func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) err
 	if err != nil {
 		return err
 	}
+	if err := c.checkRecord(ctx, p, chosen); err != nil {
+		return err
+	}
 	before := p.DeepCopy()
-	written := p.DeepCopy()
-	written.Status.Storage = chosen
-	if err := c.client.Status().Patch(ctx, written, client.MergeFrom(before)); err != nil {
+	p.Status.Storage = chosen
+	if err := c.writeStatus(ctx, before, p); err != nil {
 		return fmt.Errorf("writing down the storage: %w", err)
 	}
-	p.Status.Storage = chosen
+	return nil
+}
+
+// checkRecord refuses a shard that says of a repository at the project's place that another project has left it. That is so when the
+// RetainedRepository was lost, and until it has been made anew.
+func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, storage string) error {
+	was, err := c.repositories.Recorded(ctx, storage, p)
+	if err != nil || was == nil || was.Spec.Project.UID == string(p.UID) {
+		return err
+	}
+	return frame.Waiting(v1alpha1.ReasonRepositoryRetained,
+		"another project has left the repository of this id on storage %s: see RetainedRepository %s, which is about to appear", storage, was.Name)
+}
+
+// writeStatus writes at once what has changed in the status of p since before. The rest of p stays what it is.
+func (c *Controller) writeStatus(ctx context.Context, before, p *v1alpha1.Project) error {
+	written := p.DeepCopy()
+	if err := c.client.Status().Patch(ctx, written, client.MergeFrom(before)); err != nil {
+		return err
+	}
 	p.ResourceVersion = written.ResourceVersion
 	return nil
 }

@@ -16,11 +16,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // probeInterval is how often a shard is looked at: no watch tells that a volume is full or gone.
@@ -28,35 +31,97 @@ const probeInterval = 30 * time.Second
 
 // Controller reconciles shards.
 type Controller struct {
-	client  client.Client
-	catalog *catalog.Catalog
-	frame   *frame.Frame[*v1alpha1.RepositoryStorage]
+	client       client.Client
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Controller {
-	return &Controller{client: c, catalog: cat, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories) *Controller {
+	return &Controller{client: c, catalog: cat, repositories: repos, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=create
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	return frame.NewWatch(mgr, "repositorystorage", &v1alpha1.RepositoryStorage{}, o).
 		OnReferred(&v1alpha1.Project{}, shardOf).
+		OnReferred(&v1alpha1.RetainedRepository{}, shardOf).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
 // Reconcile brings one shard up to date.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.count, c.probe, c.measure)
+	return c.frame.Run(ctx, s, c.recall, c.count, c.probe, c.measure)
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	projects, err := c.catalog.ProjectsOnStorage(ctx, s.Name)
 	s.Status.Repositories = int32(len(projects)) //nolint:gosec // one control plane holds far fewer objects
+	if err != nil {
+		return err
+	}
+	retained, err := c.retainedOn(ctx, s)
+	s.Status.Retained = int32(len(retained)) //nolint:gosec // one control plane holds far fewer objects
 	return err
+}
+
+// retainedOn returns the retained repositories on a shard, by the names of their records there.
+func (c *Controller) retainedOn(ctx context.Context, s *v1alpha1.RepositoryStorage) (map[string]*v1alpha1.RetainedRepository, error) {
+	all, err := c.catalog.RetainedRepositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	on := map[string]*v1alpha1.RetainedRepository{}
+	for _, r := range all {
+		if r.Spec.Storage == s.Name {
+			on[repository.RecordName(r)] = r
+		}
+	}
+	return on, nil
+}
+
+// recall makes the RetainedRepositories anew of which only the shard speaks any more, as when the data of the control plane was lost.
+// What is being removed loses its record on the shard before it goes, and so does not come back.
+func (c *Controller) recall(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
+	names, err := repository.RecordNames(s)
+	if err != nil {
+		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable, "%s cannot be read: %w", s.Spec.Path, cause(err))
+	}
+	known, err := c.retainedOn(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if known[name] != nil {
+			continue
+		}
+		// One file that nobody can read is no reason to put a whole shard out of use.
+		if err := c.recallOne(ctx, s, name); err != nil {
+			log.FromContext(ctx).Error(err, "Recalling a retained repository", "storage", s.Name, "record", name)
+		}
+	}
+	return nil
+}
+
+// recallOne makes the RetainedRepository that a file speaks of, unless the file or the repository has gone.
+func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorage, name string) error {
+	r, err := repository.ReadRecord(s, name)
+	if r == nil || err != nil {
+		return err
+	}
+	repo, err := c.repositories.OfRetained(ctx, r)
+	if err != nil {
+		return err
+	}
+	if errors.Is(repo.Check(), git.ErrNotFound) {
+		return nil
+	}
+	return client.IgnoreAlreadyExists(c.client.Create(ctx, r))
 }
 
 // probe writes a file, as the only sure way to know that a repository could be written.
@@ -113,7 +178,13 @@ func round(available, capacity, shown int64) int64 {
 }
 
 func shardOf(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.(*v1alpha1.Project).Status.Storage
+	var name string
+	switch o := obj.(type) {
+	case *v1alpha1.Project:
+		name = o.Status.Storage
+	case *v1alpha1.RetainedRepository:
+		name = o.Spec.Storage
+	}
 	if name == "" {
 		return nil
 	}

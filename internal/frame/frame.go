@@ -177,7 +177,9 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 		return err
 	}
 	identified, err := f.identify(ctx, obj)
-	if err != nil {
+	if o := (*outcome)(nil); errors.As(err, &o) {
+		return o // it is worded for the condition
+	} else if err != nil {
 		return fmt.Errorf("allocating an id: %w", err)
 	}
 	annotated := false

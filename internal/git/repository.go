@@ -213,6 +213,32 @@ func (r *Repository) Remove() error {
 	return r.discard(r.dir)
 }
 
+// Move makes the repository that of to, on the same storage, where nothing must be. It does nothing if it was moved already. The
+// repository is at the one place or at the other, and nowhere else.
+func (r *Repository) Move(to *Repository) error {
+	if r.dir == to.dir {
+		return r.Check()
+	}
+	switch err := r.check(); {
+	case errors.Is(err, ErrNotFound):
+		return to.Check()
+	case err != nil:
+		return fmt.Errorf("repository %s: %w", r.dir, err)
+	}
+	if err := to.check(); !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("moving %s: something is at %s", r.dir, to.dir)
+	}
+	if err := os.MkdirAll(filepath.Dir(to.dir), 0o755); err != nil {
+		return fmt.Errorf("making the parent of %s: %w", to.dir, err)
+	}
+	defer r.engine.forget(r.dir)
+	defer r.Evict()
+	if err := os.Rename(r.dir, to.dir); err != nil {
+		return fmt.Errorf("moving %s: %w", r.dir, err)
+	}
+	return errors.Join(syncDir(filepath.Dir(r.dir)), syncDir(filepath.Dir(to.dir)))
+}
+
 // Evict ends the processes that have the repository open. It is for whoever moves or repacks it; Remove does it by itself.
 func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 

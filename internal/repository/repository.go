@@ -45,10 +45,12 @@ func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
 // Path is where the repository of a project is on its shard. It follows from the namespace, the name of the object and the
 // id, so that a rename of the path does not move it, no two projects share one, whatever id they have pinned, and a
 // restored backup finds it again.
-func Path(p *v1alpha1.Project) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", p.Namespace, p.Name, p.Spec.ID))
-	name := hex.EncodeToString(sum[:])
-	return name[:2] + "/" + name[2:4] + "/" + name + ".git"
+func Path(p *v1alpha1.Project) string { return pathOf(p.Namespace, p.Name, p.Spec.ID) }
+
+func pathOf(namespace, name string, id int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", namespace, name, id))
+	digest := hex.EncodeToString(sum[:])
+	return digest[:2] + "/" + digest[2:4] + "/" + digest + ".git"
 }
 
 // Of returns the repository of a project, whether it exists or not. It gives ErrNoStorage before a shard was chosen

@@ -25,7 +25,9 @@ const callTimeout = 10 * time.Second
 var yard = forge.Group("yard").In("yard").Build()
 
 // project begins a project on a shard.
-func project(name, shard string) *forge.ProjectBuilder { return forge.Project(name).In(yard).On(shard) }
+func project(name, shard string) *forge.ProjectBuilder {
+	return forge.Project(name).In(yard).On(shard).Discarded()
+}
 
 // create creates a project.
 func create(p *forge.ProjectBuilder) {

@@ -26,6 +26,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 	var chance *rand.Rand
 	var importURL string
 	var pushers []*pusher
+	var chest *kept
 	var whole time.Duration // what the work of a round takes when nobody disturbs it
 	hit := map[string]int{}
 
@@ -48,6 +49,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 		for i, name := range []string{"busy-left", "busy-right", "busy-left"} {
 			pushers = append(pushers, newPusher(fmt.Sprintf("line-%d", i), name))
 		}
+		chest = newKept("chest", "left")
 		begun := time.Now()
 		begin(0)
 		expectAllReady("busy-left", "busy-right", made(0), imported(0))
@@ -61,6 +63,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 			moment := time.Duration(chance.Float64() * chance.Float64() * float64(whole))
 			elapsed := time.After(moment)
 			begin(round)
+			chest.toggle()
 			remove(made(round-1), imported(round-1))
 			<-elapsed
 			how := "alone"
@@ -71,7 +74,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 				machine.ageLocks()
 			}
 			cut := crowd.join()
-			state := interrupted(round)
+			state := append(interrupted(round), chest.interrupted()...)
 			for _, what := range state {
 				hit[what]++
 			}
@@ -80,6 +83,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 			begun := time.Now()
 			expectAllReady(made(round), imported(round), "busy-left", "busy-right")
 			ready := time.Since(begun)
+			chest.expectKept()
 			expectWhole(pushers)
 			AddReportEntry(fmt.Sprintf("killed %s after %s, in the middle of %q and %d pushes; started in %s, all Ready %s later", how,
 				moment.Round(time.Millisecond), state, cut, started.Round(time.Millisecond), ready.Round(time.Millisecond)),
@@ -88,7 +92,7 @@ var _ = Describe("Forgeplane, killed in the middle of its work", Ordered, func()
 	}
 
 	It("was in the middle of each kind of work at least once", func() {
-		for _, what := range []string{"a creation", "an import", "a deletion", "a push"} {
+		for _, what := range []string{"a creation", "an import", "a deletion", "a push", "a retention or adoption"} {
 			Expect(hit[what]).To(BeNumerically(">", 0), what)
 		}
 	})

@@ -37,6 +37,9 @@ func expectOneRepositoryEach() {
 	for _, p := range projects() {
 		expected = append(expected, filepath.Join(machine.shards, p.Status.Storage, p.Status.RepositoryPath))
 	}
+	for _, r := range retained() {
+		expected = append(expected, filepath.Join(machine.shards, r.Spec.Storage, r.Status.RepositoryPath))
+	}
 	found := stored()
 	Expect(found).To(ConsistOf(expected))
 	for _, repository := range found {
@@ -44,13 +47,13 @@ func expectOneRepositoryEach() {
 	}
 }
 
-// stored are the directories in which the shards keep something. Empty ones do not count, nor does the file by which
-// Forgeplane finds out whether it can write.
+// stored are the directories in which the shards keep something. Empty ones do not count, nor do the file by which
+// Forgeplane finds out whether it can write, and those that say whose retained repositories were.
 func stored() []string {
 	GinkgoHelper()
 	all := map[string]bool{}
 	Expect(filepath.WalkDir(machine.shards, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".probe") {
+		if err != nil || entry.IsDir() || strings.HasPrefix(entry.Name(), ".probe") || filepath.Base(filepath.Dir(path)) == ".retained" {
 			return err
 		}
 		relative, err := filepath.Rel(machine.shards, path)
@@ -67,6 +70,15 @@ func projects() []v1alpha1.Project {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	var list v1alpha1.ProjectList
+	Expect(api.List(ctx, &list)).To(Succeed())
+	return list.Items
+}
+
+func retained() []v1alpha1.RetainedRepository {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	var list v1alpha1.RetainedRepositoryList
 	Expect(api.List(ctx, &list)).To(Succeed())
 	return list.Items
 }

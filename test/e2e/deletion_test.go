@@ -2,10 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/forgeplane/forgeplane/test/rest"
 )
 
 var _ = Describe("A deletion", Ordered, func() {
@@ -42,29 +47,74 @@ spec:
 		Expect(repository).NotTo(BeADirectory())
 	})
 
-	It("of a project leaves the repository where the policy says so, and a project of the same id finds it again", func() {
-		repository := project("kept", "deletionPolicy: Retain")
+	// left returns the names of what deleted projects of the team have left.
+	left := func() []string {
+		GinkgoHelper()
+		return strings.Fields(admin.Kubectl("get", "retainedrepositories", "--field-selector=spec.project.namespace=attic",
+			"--output=jsonpath={.items[*].spec.project.name}"))
+	}
+
+	It("of a project leaves the repository by default, and the same declaration has it again, with its id", func() {
+		repository := project("kept", "")
 		id := attic.kubectl("get", "project", "kept", "--output=jsonpath={.spec.id}")
 		attic.kubectl("delete", "project", "kept", "--timeout=60s")
 		Expect(attic.as("max").Fail("git", "ls-remote", attic.url("kept"))).To(ContainSubstring("could not be found"))
 		admin.Git("--git-dir="+repository, "fsck", "--full", "--strict")
-		Expect(project("kept", "id: "+id)).To(Equal(repository))
-		Expect(attic.as("dana").Git("ls-remote", attic.url("kept"), "refs/heads/main")).To(HavePrefix(head))
+		Expect(left()).To(ConsistOf("kept"))
+		Expect(admin.Kubectl("get", "retainedrepositories")).To(MatchRegexp(`(?m)attic +kept +` + id + ` +attic/kept +default`))
+		Expect(project("kept", "")).To(Equal(repository))
+		Expect(attic.kubectl("get", "project", "kept", "--output=jsonpath={.spec.id} {.status.id}")).To(Equal(id + " " + id))
+		clone := attic.as("max").Clone(attic.url("kept"))
+		Expect(clone.Git("rev-parse", "HEAD")).To(Equal(head))
+		clone.Commit("more.txt", "More.\n")
+		clone.MustPush("main")
+		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+		Expect(attic.as("dana").Clone(attic.url("kept")).RefusedPush("main")).To(ContainSubstring("main"), "it is protected again")
+	})
+
+	It("over REST keeps what is declared, and removes what REST has made", func() {
+		declared := project("shelf", "")
+		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
+		Expect(err).NotTo(HaveOccurred())
+		admin.Kubectl("wait", "--for=condition=Available", "--timeout=30s", "apiservice/v4.rest.forgeplane.dev")
+		root := rest.ThroughKubernetes(config)
+		made := rest.Must[struct {
+			ID int `json:"id"`
+		}](root, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"box","namespace_id":%s}`, attic.kubectl("get", "group", "attic", "--output=jsonpath={.spec.id}")))
+		attic.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "project", "--all")
+		box := repositoryOf("attic", "box")
+		Expect(root.Status(fmt.Sprintf("DELETE /projects/%d", made.ID))).To(Equal(http.StatusAccepted))
+		Expect(root.Status("DELETE /projects/attic%2Fshelf")).To(Equal(http.StatusAccepted))
+		Eventually(box).WithTimeout(soon).WithPolling(polling).ShouldNot(BeADirectory())
+		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(ConsistOf("shelf"))
+		Expect(declared).To(BeADirectory())
+	})
+
+	It("of a retained repository purges it", func() {
+		repository := project("trash", "")
+		attic.kubectl("delete", "project", "trash", "--timeout=60s")
+		Expect(repository).To(BeADirectory())
+		admin.Kubectl("delete", "retainedrepositories", "--field-selector=spec.project.namespace=attic", "--timeout=60s")
+		Expect(repository).NotTo(BeADirectory())
+		Expect(left()).To(BeEmpty())
 	})
 
 	It("of a namespace is not held up, and each repository goes or stays as its policy says", func() {
-		gone := []string{project("first", ""), project("second", "deletionPolicy: Delete"), repositoryOf("attic", "app")}
-		kept := project("third", "deletionPolicy: Retain")
+		gone := []string{project("first", "deletionPolicy: Delete"), project("second", "deletionPolicy: Delete")}
+		kept := []string{project("third", "deletionPolicy: Retain"), repositoryOf("attic", "app")}
 		begun := time.Now()
 		admin.Kubectl("delete", "namespace", "attic", "--timeout=60s")
 		report("namespace with projects deleted after", time.Since(begun))
 		for _, repository := range gone {
 			Expect(repository).NotTo(BeADirectory())
 		}
-		admin.Git("--git-dir="+kept, "fsck", "--full", "--strict")
-		Expect(admin.Git("--git-dir="+kept, "rev-parse", "main")).To(Equal(head))
+		for _, repository := range kept {
+			admin.Git("--git-dir="+repository, "fsck", "--full", "--strict")
+			Expect(admin.Git("--git-dir="+repository, "rev-parse", "main")).To(Equal(head))
+		}
 		for _, object := range admin.List("forge", "--all-namespaces") {
 			Expect(object.GetNamespace()).NotTo(Equal("attic"), object.GetName())
 		}
+		Expect(left()).To(ConsistOf("third", "app", "kept"))
 	})
 })

@@ -37,7 +37,16 @@ func kinds() []apiextensionsv1.CustomResourceDefinition {
 
 var _ = Describe("kubectl", Ordered, func() {
 	BeforeAll(func() {
-		newTeam("porch").apply(`
+		porch := newTeam("porch")
+		porch.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: former, namespace: TEAM}
+spec: {path: former, groupRef: {name: TEAM}}
+`)
+		porch.waitReady("project/former")
+		porch.kubectl("delete", "project", "former", "--timeout=60s")
+		porch.apply(`
 apiVersion: forgeplane.dev/v1alpha1
 kind: DeployKey
 metadata: {name: robot, namespace: TEAM}

@@ -238,6 +238,18 @@ func (b *ProjectBuilder) ObjectFormat(format v1alpha1.ObjectFormat) *ProjectBuil
 	return b
 }
 
+// Discarded lets the repository go with the project.
+func (b *ProjectBuilder) Discarded() *ProjectBuilder {
+	b.obj.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete
+	return b
+}
+
+// Adopting says what to do about retained repositories.
+func (b *ProjectBuilder) Adopting(name string) *ProjectBuilder {
+	b.obj.Spec.AdoptRepository = name
+	return b
+}
+
 // Retained keeps the repository when the project is deleted.
 func (b *ProjectBuilder) Retained() *ProjectBuilder {
 	b.obj.Spec.DeletionPolicy = v1alpha1.DeletionPolicyRetain

@@ -251,6 +251,7 @@ func repositoryRoot() (string, error) {
 func kinds() []client.Object {
 	return []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.RepositoryStorage{}, &v1alpha1.Group{}, &v1alpha1.Project{},
+		&v1alpha1.RetainedRepository{},
 		&v1alpha1.Membership{}, &v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{},
 		&v1alpha1.Badge{}, &v1alpha1.JobTokenScope{}, &v1alpha1.RemoteMirror{}, &v1alpha1.Label{},
 	}

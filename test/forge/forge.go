@@ -26,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -45,6 +46,8 @@ type Options struct {
 	AllowTargets []string
 	// Mirrors limit pushes to mirrors; those by default when empty.
 	Mirrors remotemirror.Limits
+	// Audit is told what the controllers do; nil for nobody.
+	Audit *audit.Log
 }
 
 // Forge is an installation of Forgeplane for one spec. Two on one cluster are like two replicas.
@@ -91,7 +94,7 @@ func New(c *Cluster, o Options) *Forge {
 	for _, one := range (controllers.Parts{
 		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
 		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
-		Egress: f.egress, Mirrors: o.Mirrors,
+		Egress: f.egress, Mirrors: o.Mirrors, Audit: o.Audit,
 	}).All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -57,6 +58,20 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 		Expect(w.editor.Create(ctx, forge.AccessToken("stolen").For(w.ada).Build())).To(forbidden)
 		Expect(w.editor.Create(ctx, forge.RepositoryStorage("everything").At("/etc").Build())).To(forbidden)
 		w.expectUntouched()
+	})
+
+	It("neither see, take nor purge what deleted projects have left", func(ctx SpecContext) {
+		p := forge.Project("left").In(w.own).Build()
+		p.UID, p.Spec.ID, p.Status.Storage = "left", 4711, w.storage.Name
+		r := repository.NewRetained(p, "", "", w.Clock.Now())
+		Expect(w.editor.Create(ctx, r.DeepCopy())).To(forbidden)
+		Expect(w.Live().Create(ctx, r)).To(Succeed())
+		Expect(w.editor.Get(ctx, client.ObjectKeyFromObject(r), r.DeepCopy())).To(forbidden)
+		Expect(w.editor.List(ctx, &v1alpha1.RetainedRepositoryList{})).To(forbidden)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"adoptBy":{"namespace":"a","name":"b"}}}`))
+		Expect(w.editor.Patch(ctx, r.DeepCopy(), patch)).To(forbidden)
+		Expect(w.editor.Status().Patch(ctx, r.DeepCopy(), patch)).To(forbidden)
+		Expect(w.editor.Delete(ctx, r.DeepCopy())).To(forbidden)
 	})
 
 	It("not read the values of tokens", func(ctx SpecContext) {

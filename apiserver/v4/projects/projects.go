@@ -101,6 +101,8 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		Path: path, Name: r.Name, Description: r.Description,
 		Visibility: namespace.Visibilities[r.Visibility], DefaultBranch: r.DefaultBranch, ImportURL: r.ImportURL,
 		Features: v1alpha1.Features{Repository: features[r.RepositoryAccess], ContainerRegistry: features[r.ContainerRegistry]},
+		// Clients expect of a project that they make and remove that it is new, and that nothing is left of it.
+		AdoptRepository: v1alpha1.AdoptNone, DeletionPolicy: v1alpha1.DeletionPolicyDelete,
 	}
 	scope, err := f.holder(ctx, caller, r.NamespaceID, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
 	if err != nil {

@@ -398,3 +398,15 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(head.Branch).To(Equal("topic"))
 }
+
+func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {
+	f := newForge(t)
+	made := familytest.Decode[Project](t, f.As("mary", "POST /projects", `{"name":"New","namespace_id":10}`))
+	p, err := f.Catalog.ProjectByID(t.Context(), made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete || p.Spec.AdoptRepository != v1alpha1.AdoptNone {
+		t.Errorf("got deletionPolicy %q and adoptRepository %q", p.Spec.DeletionPolicy, p.Spec.AdoptRepository)
+	}
+}

@@ -1,0 +1,288 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// adopt takes over the repository that an earlier project of the same declaration has left, or the one that the project names,
+// before the project gets one of its own. Each of its parts can be repeated: the RetainedRepository says first who takes it, and
+// goes last.
+func (c *Controller) adopt(ctx context.Context, p *v1alpha1.Project) error {
+	if p.Status.Storage != "" {
+		r, err := c.adopting(ctx, p)
+		if r == nil || err != nil {
+			return err
+		}
+		return c.takeOver(ctx, p, r)
+	}
+	r, err := c.choose(ctx, p, p.Status.FullPath)
+	if r == nil || err != nil {
+		return err
+	}
+	if err := c.claim(ctx, p, r); err != nil {
+		return err
+	}
+	return c.takeOver(ctx, p, r)
+}
+
+// adopting returns the repository that a project began to take over, and has not finished; nil if there is none.
+func (c *Controller) adopting(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
+	if p.Status.AdoptedRepository == "" {
+		return nil, nil
+	}
+	r, err := c.catalog.RetainedRepository(ctx, p.Status.AdoptedRepository)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || !adoptedBy(r, p) {
+		return nil, err
+	}
+	return r, nil
+}
+
+func adoptedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
+	return r.Status.AdoptedBy != nil && r.Status.AdoptedBy.UID == string(p.UID)
+}
+
+// claim writes down who takes the repository. The lock keeps out whoever purges it, or takes it, at the same time.
+func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+	if adoptedBy(r, p) {
+		return nil
+	}
+	claimed := r.DeepCopy()
+	claimed.Status.AdoptedBy = &v1alpha1.Adopter{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+	patch := client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{})
+	if err := c.client.Status().Patch(ctx, claimed, patch); err != nil {
+		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
+	}
+	was := r.Spec.Project
+	what := fmt.Sprintf("takes over the repository of the deleted project %s/%s, uid %s, id %d, from RetainedRepository %s",
+		was.Namespace, was.Name, was.UID, was.ID, r.Name)
+	c.events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
+	c.tell(p, claimed, "adopt", "update", what)
+	return nil
+}
+
+// tell writes down what became of a repository.
+func (c *Controller) tell(p *v1alpha1.Project, r *v1alpha1.RetainedRepository, action, verb, reason string) {
+	about, object := audit.ObjectOf(p, p.Status.FullPath), audit.ObjectOf(r, "")
+	object.Verb = verb
+	c.options.Audit.Write(audit.Event{
+		Door: audit.Controller, Action: action, Result: audit.Done, Reason: reason, About: &about, Objects: []audit.Object{object},
+	})
+}
+
+// takeOver gives the project the repository that it has claimed. Its default branch is protected before anybody reaches it.
+func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+	if p.Status.Storage == "" {
+		before := p.DeepCopy()
+		branch := p.Spec.DefaultBranch
+		if branch == "" {
+			branch = r.Spec.Project.DefaultBranch
+		}
+		if branch != "" && p.Status.ProtectedDefaultBranch == "" {
+			if err := c.protect(ctx, p, branch); err != nil {
+				return err
+			}
+		}
+		p.Status.Storage, p.Status.AdoptedRepository = r.Spec.Storage, r.Name
+		if err := c.writeStatus(ctx, before, p); err != nil {
+			return fmt.Errorf("writing down the adopted repository: %w", err)
+		}
+	}
+	from, err := c.repositories.OfRetained(ctx, r)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "status.storage: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	to, err := c.repositories.Of(ctx, p)
+	if err != nil {
+		return err
+	}
+	switch err := from.Move(to); {
+	case errors.Is(err, git.ErrStorageMissing):
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
+	case errors.Is(err, git.ErrNotFound):
+		return frame.Failed(v1alpha1.ReasonStorageUnavailable, "the repository of RetainedRepository %s is not on storage %s any more", r.Name, r.Spec.Storage)
+	case err != nil:
+		return fmt.Errorf("taking over the repository of RetainedRepository %s: %w", r.Name, err)
+	}
+	if !r.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if err := c.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing RetainedRepository %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
+// declared any more.
+func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+	known := p.Status.RefsChecksum != ""
+	if repo != nil {
+		if err := repo.Check(); errors.Is(err, git.ErrNotFound) {
+			return repo.Remove() // what an import has left of its making
+		} else if err != nil && !errors.Is(err, git.ErrStorageMissing) && !errors.Is(err, git.ErrNotRepository) {
+			return err
+		}
+		repo.Evict()
+		known = true
+	}
+	if !known {
+		return nil
+	}
+	namespace, err := c.namespaceUID(ctx, p.Namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r := repository.NewRetained(p, namespace, c.lastPath(ctx, p), c.options.Clock.Now())
+	err = c.client.Create(ctx, r)
+	if !apierrors.IsAlreadyExists(err) {
+		if err != nil {
+			return fmt.Errorf("recording the retained repository: %w", err)
+		}
+		c.tell(p, r, "retain", "create", "deletionPolicy: "+string(p.Spec.DeletionPolicy))
+		return nil
+	}
+	there := &v1alpha1.RetainedRepository{}
+	if err := c.options.Live.Get(ctx, client.ObjectKeyFromObject(r), there); err != nil {
+		return fmt.Errorf("reading RetainedRepository %s: %w", r.Name, err)
+	}
+	if there.Spec.Project.UID != string(p.UID) || !there.DeletionTimestamp.IsZero() {
+		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s is of an earlier project and has to go first", r.Name)
+	}
+	return nil
+}
+
+// lastPath is the full path that a project held, as far as that can still be told.
+func (c *Controller) lastPath(ctx context.Context, p *v1alpha1.Project) string {
+	if p.Status.FullPath != "" {
+		return p.Status.FullPath
+	}
+	chain, err := c.catalog.GroupsOf(ctx, p)
+	if err != nil {
+		return ""
+	}
+	return catalog.FullPath(chain, p.Spec.Path)
+}
+
+// release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.
+func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, error) {
+	all, err := c.catalog.RetainedRepositories(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range all {
+		if !adoptedBy(r, p) || !r.DeletionTimestamp.IsZero() {
+			continue
+		}
+		moved, err := c.moved(ctx, p, r)
+		if err != nil {
+			return false, err
+		}
+		if moved {
+			return false, client.IgnoreNotFound(c.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID}))
+		}
+		released := r.DeepCopy()
+		released.Status.AdoptedBy = nil
+		return true, c.client.Status().Patch(ctx, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
+	}
+	return false, nil
+}
+
+// moved reports whether a repository is at the place of the project that takes it, and not at its own any more.
+func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) (bool, error) {
+	if repository.Path(p) == repository.PathOfRetained(r) {
+		return false, nil
+	}
+	from, err := c.repositories.OfRetained(ctx, r)
+	if err != nil {
+		return false, reference.Unresolved("storage", err)
+	}
+	switch err := from.Check(); {
+	case errors.Is(err, git.ErrNotFound):
+		return true, nil
+	case errors.Is(err, git.ErrStorageMissing):
+		return false, frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted, and may hold the repository that was taken over", r.Spec.Storage)
+	default:
+		return false, err
+	}
+}
+
+// namespaceUID is that of the namespace which is there now. The cache may still show the one before.
+func (c *Controller) namespaceUID(ctx context.Context, name string) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := c.options.Live.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
+		return "", fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return ns.UID, nil
+}
+
+// onRetained maps a retained repository to the projects that it may concern: those that have no repository yet, and those that it
+// names.
+func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconcile.Request {
+	found, err := c.catalog.ProjectsOnStorage(ctx, "")
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing the projects without a repository")
+	}
+	requests := make([]reconcile.Request, 0, len(found)+1)
+	for _, p := range found {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	}
+	if by := obj.(*v1alpha1.RetainedRepository).Status.AdoptedBy; by != nil {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: by.Namespace, Name: by.Name}})
+	}
+	return requests
+}
+
+// identifier gives a project the id of the repository that it takes over, where nobody else has it.
+type identifier struct {
+	frame.Allocator
+	controller *Controller
+}
+
+// Allocate returns the id of the repository that obj takes over, or a new one. While it is not decided which repository that is, obj
+// gets none, so that it can still have the one that comes with it.
+func (i identifier) Allocate(ctx context.Context, obj frame.Identified) (int64, error) {
+	p := obj.(*v1alpha1.Project)
+	path := ""
+	if chain, err := i.controller.catalog.GroupsOf(ctx, p); err == nil {
+		path = catalog.FullPath(chain, p.Spec.Path)
+	} else if !catalog.Misplaced(err) {
+		return 0, err
+	}
+	r, err := i.controller.choose(ctx, p, path)
+	if err != nil {
+		return 0, err
+	}
+	if r != nil {
+		_, err := i.controller.catalog.ProjectByID(ctx, r.Spec.Project.ID)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return r.Spec.Project.ID, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return i.Allocator.Allocate(ctx, obj)
+}

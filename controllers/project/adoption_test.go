@@ -1,0 +1,483 @@
+package project_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+const (
+	settle  = 20 * time.Second
+	polling = 10 * time.Millisecond
+)
+
+// leave makes a project ready, with a commit in it, deletes it, and returns what it has left and the commit.
+func leave(p *v1alpha1.Project) (left *v1alpha1.RetainedRepository, commit string) {
+	GinkgoHelper()
+	f.Create(p)
+	f.ExpectReady(p)
+	commit = push(p, "main")
+	f.ExpectReady(p)
+	drop(p)
+	return only(), commit
+}
+
+// drop deletes a project, which goes in one reconcile.
+func drop(p *v1alpha1.Project) {
+	GinkgoHelper()
+	f.Delete(p)
+	_, err := f.ReconcileOnce(p)
+	Expect(err).NotTo(HaveOccurred())
+	f.ExpectGone(p)
+}
+
+// retained are all that there are.
+func retained() []v1alpha1.RetainedRepository {
+	GinkgoHelper()
+	var list v1alpha1.RetainedRepositoryList
+	Expect(f.Live().List(GinkgoT().Context(), &list)).To(Succeed())
+	return list.Items
+}
+
+// only is the one that there is.
+func only() *v1alpha1.RetainedRepository {
+	GinkgoHelper()
+	all := retained()
+	Expect(all).To(HaveLen(1))
+	return &all[0]
+}
+
+// records are the files by which the shard says what it retains.
+func records() []string {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(shard.Spec.Path, ".retained", "*"))
+	Expect(err).NotTo(HaveOccurred())
+	return files
+}
+
+// expectAdopted expects that a project has the repository with the commit, and that nothing of the record is left.
+func expectAdopted(p *v1alpha1.Project, commit string) {
+	GinkgoHelper()
+	// The first reconcile waits for the garbage collector to take the protection that the deleted project has left.
+	Eventually(func() ([]v1alpha1.RetainedRepository, error) {
+		_, err := f.ReconcileOnce(p)
+		for i := range retained() {
+			_, _ = f.ReconcileOnce(&retained()[i])
+		}
+		return retained(), err
+	}).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+	f.ExpectReady(p)
+	Expect(p.Status.HeadCommit).To(Equal(commit))
+	Expect(repositoryOf(p).Dir()).To(Equal(place(p, shard)))
+	Expect(records()).To(BeEmpty())
+	Expect(p.Status.ProtectedDefaultBranch).To(Equal("main"))
+	own := slices.DeleteFunc(protections(), func(b v1alpha1.ProtectedBranch) bool { return b.Spec.ProjectRef.Name != p.Name })
+	Expect(own).To(ConsistOf(And(
+		HaveField("Spec.Branch", "main"), HaveField("OwnerReferences", ConsistOf(HaveField("UID", p.UID))),
+	)))
+}
+
+var _ = Describe("A project that is deleted and applied again", func() {
+	It("is recorded in between, for kubectl and on its shard, and has its repository and its id afterwards", func() {
+		web := forge.Project("website").In(acme).Build()
+		was := web.DeepCopy()
+		r, commit := leave(web)
+		was.Spec.ID, was.UID = r.Spec.Project.ID, "" // ids are never given twice
+		var ns corev1.Namespace
+		Expect(f.Live().Get(GinkgoT().Context(), client.ObjectKey{Name: namespace}, &ns)).To(Succeed())
+		Expect(r.Spec.Project).To(And(
+			HaveField("Namespace", namespace), HaveField("NamespaceUID", string(ns.UID)), HaveField("Name", "website"),
+			HaveField("UID", Not(BeEmpty())), HaveField("ID", BeNumerically(">", 0)), HaveField("FullPath", "acme/website"),
+			HaveField("DefaultBranch", "main"),
+		))
+		Expect(r.Spec.Storage).To(Equal("shard"))
+		Expect(r.Spec.SizeBytes).To(BeNumerically(">", 0))
+		f.ExpectReady(r)
+		Expect(r.Status.RepositoryPath).To(Equal(repository.Path(was)))
+		Expect(place(was, shard)).To(BeADirectory())
+		Expect(records()).To(HaveLen(1))
+		Expect(os.ReadFile(records()[0])).To(And(ContainSubstring(r.Spec.Project.UID), ContainSubstring(`"kind": "RetainedRepository"`)))
+		f.ExpectReady(shard)
+		Expect(shard.Status.Retained).To(BeEquivalentTo(1))
+
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+		Expect(again.Spec.ID).To(Equal(r.Spec.Project.ID))
+		Expect(again.Status.AdoptedRepository).To(Equal(r.Name))
+		Expect(f.Events()).To(ContainElement(And(ContainSubstring("Normal Adopted website"), ContainSubstring(r.Spec.Project.UID))))
+	})
+
+	It("is told of in the audit log, with the recorded UID and the new one", func() {
+		lines := audittest.Open(GinkgoTB())
+		f = forge.New(cluster, forge.Options{Audit: lines.Log})
+		web := forge.Project("website").In(acme).Build()
+		r, commit := leave(web)
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+		drop(again)
+		last := only()
+		f.ExpectReady(last)
+		f.Delete(last)
+		_, err := f.ReconcileOnce(last)
+		Expect(err).NotTo(HaveOccurred())
+		events := lines.Events()
+		Expect(events).To(HaveLen(4))
+		Expect(events).To(HaveExactElements(
+			And(HaveField("Action", "retain"), HaveField("About.UID", r.Spec.Project.UID)),
+			And(HaveField("Action", "adopt"), HaveField("About.UID", last.Spec.Project.UID), HaveField("Reason", ContainSubstring(r.Spec.Project.UID))),
+			And(HaveField("Action", "retain"), HaveField("About.UID", last.Spec.Project.UID)),
+			And(HaveField("Action", "purge"), HaveField("About.UID", last.Spec.Project.UID), HaveField("Objects", ConsistOf(HaveField("Verb", "delete")))),
+		))
+	})
+
+	It("is adopted as often as that happens, by running controllers", func() {
+		f.Run()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit, id := push(web, "main"), web.Spec.ID
+		for range 3 {
+			f.Delete(web)
+			f.ExpectGone(web)
+			web = forge.Project("website").In(acme).Build()
+			f.Create(web)
+			f.ExpectReady(web)
+			Expect(web.Status.HeadCommit).To(Equal(commit))
+			Expect(web.Spec.ID).To(Equal(id))
+			Eventually(retained).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+			Eventually(records).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+		}
+		Expect(protections()).To(HaveLen(1))
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("is adopted where it was imported, and not imported again", func() {
+		source := newOrigin().URL + "/tools.git"
+		f.Run()
+		web := forge.Project("website").In(acme).ImportedFrom(source).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit, id := web.Status.HeadCommit, web.Spec.ID
+		f.Delete(web)
+		f.ExpectGone(web)
+		again := forge.Project("website").In(acme).ImportedFrom(source).Build()
+		f.Create(again)
+		f.ExpectReady(again)
+		Expect(again.Status.HeadCommit).To(Equal(commit))
+		Expect(again.Spec.ID).To(Equal(id))
+		Expect(again.Status.AdoptedRepository).NotTo(BeEmpty())
+	})
+
+	DescribeTable("says how to decide where the declaration is another one, and does what is decided",
+		func(change func(*v1alpha1.Project), words string) {
+			r, commit := leave(forge.Project("website").In(acme).Build())
+			f.NewStorage("other")
+			again := forge.Project("website").In(acme).Build()
+			change(again)
+			f.Create(again)
+			f.ExpectStalled(again, v1alpha1.ReasonRepositoryRetained, words, "adoptRepository to "+r.Name, "None")
+			Expect(again.Spec.ID).To(BeZero(), "until it is decided, the id can still come back")
+			Expect(again.Status.Storage).To(BeEmpty())
+			Expect(only().UID).To(Equal(r.UID))
+
+			f.Change(again, func() { again.Spec.AdoptRepository = v1alpha1.AdoptNone })
+			// An import would take its time.
+			f.Change(again, func() { again.Spec.ImportURL = "" })
+			f.ExpectReady(again)
+			Expect(again.Status.HeadCommit).To(BeEmpty())
+			Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
+			Expect(only().UID).To(Equal(r.UID))
+			f.ExpectReady(r)
+			f.Change(again, func() { again.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete })
+			drop(again)
+
+			again = forge.Project("website").In(acme).Adopting(r.Name).Build()
+			if words == "its full path was acme/website" {
+				change(again)
+			}
+			f.Create(again)
+			expectAdopted(again, commit)
+			Expect(again.Spec.ID).To(Equal(r.Spec.Project.ID))
+		},
+		Entry("in its path", func(p *v1alpha1.Project) { p.Spec.Path = "site" }, "its full path was acme/website"),
+		Entry("in its storage", func(p *v1alpha1.Project) { p.Spec.Storage = "other" }, "it is on storage shard"),
+		Entry("in its object format", func(p *v1alpha1.Project) { p.Spec.ObjectFormat = v1alpha1.ObjectFormatSHA256 }, "its objectFormat is sha1"),
+		Entry("in what it imports", func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://git.example.com/a.git" }, "it had another importURL"),
+	)
+
+	It("says so where its id is somebody else's by now, and is adopted without it where that is wanted", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		thief := forge.Project("thief").In(acme).ID(r.Spec.Project.ID).Build()
+		f.Create(thief)
+		f.ExpectReady(thief)
+		Expect(thief.Status.HeadCommit).To(BeEmpty())
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		f.ExpectStalled(again, v1alpha1.ReasonRepositoryRetained, "its id was")
+		f.Change(again, func() { again.Spec.AdoptRepository = "website" })
+		expectAdopted(again, commit)
+		Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
+	})
+
+	It("waits where it names what is not there", func() {
+		web := forge.Project("website").In(acme).Adopting("nothing").Build()
+		f.Create(web)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "adoptRepository", "nothing")
+		f.Change(web, func() { web.Spec.AdoptRepository = "" })
+		f.ExpectReady(web)
+	})
+
+	It("has no record where it had no repository", func() {
+		f.Delete(acme)
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound)
+		drop(web)
+		Expect(retained()).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A retained repository", func() {
+	// renew deletes the namespace of the team, and makes another one of its name.
+	renew := func() {
+		GinkgoHelper()
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		f.Delete(ns)
+		f.ExpectGone(ns)
+		f.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		acme = forge.Group("acme").In(namespace).Visibility(v1alpha1.VisibilityPublic).Build()
+		f.Create(acme)
+	}
+
+	It("is not for whoever gets a namespace of the same name, until an administrator gives it to them", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		renew()
+		f.ExpectReady(acme)
+		for _, p := range []*v1alpha1.Project{
+			forge.Project("website").In(acme).Adopting(r.Name).Build(),
+			forge.Project("website").In(acme).ID(r.Spec.Project.ID).Build(),
+			forge.Project("website").In(acme).Named("site").Build(),
+		} {
+			f.Create(p)
+			if p.Spec.AdoptRepository != "" {
+				f.ExpectWaiting(p, v1alpha1.ReasonReferenceNotFound, "adoptRepository")
+			} else {
+				f.ExpectStalled(p, v1alpha1.ReasonRepositoryRetained, "an earlier namespace", "an administrator", r.Name)
+			}
+			Expect(p.Status.Storage).To(BeEmpty())
+			drop(p)
+			Expect(only().UID).To(Equal(r.UID))
+		}
+		web := forge.Project("website").In(acme).Named("site").Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained)
+		f.Change(r, func() { r.Spec.AdoptBy = &v1alpha1.ProjectName{Namespace: namespace, Name: "site"} })
+		expectAdopted(web, commit)
+		Expect(web.Spec.ID).To(Equal(r.Spec.Project.ID))
+	})
+
+	It("is kept off whoever pins its id and begins anew", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		web := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Adopting(v1alpha1.AdoptNone).Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "belongs to RetainedRepository "+r.Name)
+	})
+
+	It("is found by what its shard says when the record is lost, and not taken before", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		f.ExpectReady(r)
+		f.Change(r, func() { r.Finalizers = nil })
+		f.Delete(r)
+		f.ExpectGone(r)
+		renew()
+		f.ExpectReady(acme)
+		web := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Build()
+		f.Create(web)
+		f.ExpectWaiting(web, v1alpha1.ReasonRepositoryRetained, r.Name)
+		f.ExpectReady(shard)
+		found := only()
+		Expect(found.Spec.Project).To(Equal(r.Spec.Project))
+		Expect(found.Name).To(Equal(r.Name))
+		f.ExpectReady(found, shard)
+		Expect(place(web, shard)).To(BeADirectory())
+		f.Change(found, func() { found.Spec.AdoptBy = &v1alpha1.ProjectName{Namespace: namespace, Name: "website"} })
+		drop(web)
+		web = forge.Project("website").In(acme).Build()
+		f.Create(web)
+		expectAdopted(web, commit)
+	})
+
+	It("is purged when an administrator deletes it, and by nobody else", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		f.ExpectReady(r)
+		directory := filepath.Join(shard.Spec.Path, r.Status.RepositoryPath)
+		Expect(directory).To(BeADirectory())
+		f.Delete(r)
+		_, err := f.ReconcileOnce(r)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(r)
+		Expect(directory).NotTo(BeADirectory())
+		Expect(records()).To(BeEmpty())
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		f.ExpectReady(again)
+		Expect(again.Status.HeadCommit).To(BeEmpty())
+		Expect(again.Spec.ID).NotTo(Equal(r.Spec.Project.ID))
+	})
+
+	It("that somebody has written for a project that is there does not take its repository away", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		forged := repository.NewRetained(web, "", "acme/website", f.Clock.Now())
+		f.Create(forged)
+		f.ExpectStalled(forged, v1alpha1.ReasonAlreadyExists, "Project "+namespace+"/website")
+		f.Delete(forged)
+		_, err := f.ReconcileOnce(forged)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(forged)
+		Expect(repositoryOf(web).Check()).To(Succeed())
+	})
+
+	It("cannot be said to have been another project's", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		f.ExpectChangeRefused(r, func() { r.Spec.Project.NamespaceUID = "another" }, "cannot change")
+		f.ExpectChangeRefused(r, func() { r.Spec.Storage = "another" }, "cannot change")
+	})
+
+	It("waits for a shard that is away, and is left by a project that goes meanwhile", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		Expect(os.Rename(shard.Spec.Path, shard.Spec.Path+".away")).To(Succeed())
+		drop(web)
+		r := only()
+		f.ExpectWaiting(r, v1alpha1.ReasonStorageUnavailable, "storage shard is not mounted")
+		Expect(os.Rename(shard.Spec.Path+".away", shard.Spec.Path)).To(Succeed())
+		f.ExpectReady(r)
+		Expect(records()).To(HaveLen(1))
+	})
+})
+
+var _ = Describe("A project whose metadata.name changes", func() {
+	for _, order := range []string{"before", "after"} {
+		It("leaves its repository where the other one is made "+order+" it is deleted, which says how to get it", func() {
+			f.Run()
+			web := forge.Project("website").In(acme).Build()
+			f.Create(web)
+			f.ExpectReady(web)
+			commit := push(web, "main")
+			site := forge.Project("website").In(acme).Named("site").Build()
+			if order == "before" {
+				f.Create(site)
+				f.ExpectStalled(site, v1alpha1.ReasonAlreadyExists)
+			}
+			f.Delete(web)
+			f.ExpectGone(web)
+			if order == "after" {
+				f.Create(site)
+			}
+			f.ExpectStalled(site, v1alpha1.ReasonRepositoryRetained, "the deleted project website has left a repository under this full path")
+			Expect(retained()).To(HaveLen(1))
+			f.Change(site, func() { site.Spec.AdoptRepository = "website" })
+			f.ExpectReady(site)
+			Expect(site.Status.HeadCommit).To(Equal(commit))
+			Eventually(retained).WithTimeout(settle).WithPolling(polling).Should(BeEmpty())
+			Expect(repositoryOf(site).Dir()).To(Equal(place(site, shard)))
+			f.ExpectRestartWritesNothing()
+		})
+	}
+
+	It("can say ahead whose repository it takes", func() {
+		f.Run()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		site := forge.Project("website").In(acme).Named("site").Adopting("website").Build()
+		f.Create(site)
+		f.ExpectWaiting(site, v1alpha1.ReasonReferenceNotFound, "adoptRepository")
+		f.Delete(web)
+		f.ExpectReady(site)
+		Expect(site.Status.HeadCommit).To(Equal(commit))
+		Expect(site.Spec.ID).To(Equal(web.Spec.ID))
+	})
+})
+
+var _ = Describe("A crash", func() {
+	It("between the record and the end of the project leaves one record", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		f.Create(repository.NewRetained(web, "", "acme/website", f.Clock.Now()))
+		drop(web)
+		Expect(only().Spec.Project.Name).To(Equal("website"))
+	})
+
+	It("after the claim is no obstacle", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		claimedBy(r, again)
+		expectAdopted(again, commit)
+	})
+
+	It("after the claim, of a project that is then deleted, leaves the repository", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		again := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Discarded().Build()
+		again.Finalizers = []string{"forgeplane.dev/repository"}
+		f.Create(again)
+		claimedBy(r, again)
+		drop(again)
+		Expect(only().Status.AdoptedBy).To(BeNil())
+		f.ExpectReady(r)
+	})
+
+	It("after the move is no obstacle, nor is a deletion then", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		site := forge.Project("website").In(acme).Named("site").Adopting(r.Name).ID(99).Build()
+		site.Finalizers = []string{"forgeplane.dev/repository"}
+		f.Create(site)
+		claimedBy(r, site)
+		patch := client.MergeFrom(site.DeepCopy())
+		site.Status.Storage, site.Status.AdoptedRepository = "shard", r.Name
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), site, patch)).To(Succeed())
+		f.Refresh(site)
+		Expect(os.MkdirAll(filepath.Dir(place(site, shard)), 0o755)).To(Succeed())
+		Expect(os.Rename(filepath.Join(shard.Spec.Path, repository.PathOfRetained(r)), place(site, shard))).To(Succeed())
+		drop(site)
+		Eventually(func() []v1alpha1.RetainedRepository {
+			if f.Refresh(r); !r.DeletionTimestamp.IsZero() {
+				_, err := f.ReconcileOnce(r)
+				Expect(err).NotTo(HaveOccurred())
+			}
+			return retained()
+		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("Spec.Project.Name", "site")))
+		again := forge.Project("website").In(acme).Named("site").Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+	})
+})
+
+// claimedBy writes down that a project takes a retained repository, as it does first.
+func claimedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) {
+	GinkgoHelper()
+	patch := client.MergeFrom(r.DeepCopy())
+	r.Status.AdoptedBy = &v1alpha1.Adopter{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
+	Expect(f.Live().Status().Patch(GinkgoT().Context(), r, patch)).To(Succeed())
+	f.Refresh(r)
+}

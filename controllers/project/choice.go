@@ -1,0 +1,237 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// choose returns the retained repository that a project takes over, or nil when it begins with one of its own. Where that is not for
+// Forgeplane to decide, it says how to. fullPath is that of the project, empty where it is not known yet.
+func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath string) (*v1alpha1.RetainedRepository, error) {
+	all, err := c.catalog.RetainedRepositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	candidates := concerned(all, p, fullPath)
+	if len(candidates) == 0 && (p.Spec.AdoptRepository == "" || p.Spec.AdoptRepository == v1alpha1.AdoptNone) {
+		return nil, nil
+	}
+	if err := c.awaitEnd(ctx, candidates); err != nil {
+		return nil, err
+	}
+	namespace, err := c.namespaceUID(ctx, p.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return choice{p, fullPath, namespace}.of(candidates)
+}
+
+// awaitEnd waits until the projects that leave the repositories are gone: until then they have the id, and the path.
+func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.RetainedRepository) error {
+	for _, r := range candidates {
+		was := r.Spec.Project
+		p, err := c.catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if string(p.UID) == was.UID {
+			return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing, "the deleted project %s/%s leaves a repository, and is about to go", was.Namespace, was.Name)
+		}
+	}
+	return nil
+}
+
+// concerned are the retained repositories that a project may take over, or has begun to: those of projects of its name or its full
+// path, that it names, or that name it.
+func concerned(all []*v1alpha1.RetainedRepository, p *v1alpha1.Project, fullPath string) (some []*v1alpha1.RetainedRepository) {
+	for _, r := range all {
+		if r.Status.AdoptedBy != nil && !adoptedBy(r, p) {
+			continue
+		}
+		own := r.Spec.Project.Namespace == p.Namespace
+		if adoptedBy(r, p) || meant(r, p) || own && (sameName(r, p) || samePath(r, fullPath) || byName(r, p)) {
+			some = append(some, r)
+		}
+	}
+	slices.SortFunc(some, func(a, b *v1alpha1.RetainedRepository) int { return strings.Compare(a.Name, b.Name) })
+	return some
+}
+
+func sameName(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
+	return r.Spec.Project.Name == p.Name
+}
+
+func samePath(r *v1alpha1.RetainedRepository, fullPath string) bool {
+	return fullPath != "" && strings.EqualFold(r.Spec.Project.FullPath, fullPath)
+}
+
+// byName reports whether the project says that it takes over the repository.
+func byName(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
+	return p.Spec.AdoptRepository == r.Name || p.Spec.AdoptRepository == r.Spec.Project.Name
+}
+
+// meant reports whether an administrator says that the project can have the repository.
+func meant(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
+	return r.Spec.AdoptBy != nil && r.Spec.AdoptBy.Namespace == p.Namespace && r.Spec.AdoptBy.Name == p.Name
+}
+
+// choice is that of one project.
+type choice struct {
+	project  *v1alpha1.Project
+	fullPath string
+	// namespace is the UID of the project's.
+	namespace types.UID
+}
+
+// of chooses from the candidates: what is claimed already, what an administrator gives, what the project names, and what a project of
+// the same declaration has left, in this order.
+func (c choice) of(candidates []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
+	p := c.project
+	var left []*v1alpha1.RetainedRepository
+	for _, r := range candidates {
+		switch {
+		case adoptedBy(r, p):
+			return r, nil
+		case r.DeletionTimestamp.IsZero():
+			left = append(left, r)
+		case p.Spec.ID == r.Spec.Project.ID:
+			return nil, frame.Waiting(v1alpha1.ReasonRepositoryRetained, "RetainedRepository %s is being purged", r.Name)
+		}
+	}
+	given := filter(left, func(r *v1alpha1.RetainedRepository) bool { return meant(r, p) })
+	if len(given) > 0 {
+		return c.one(given, "several retained repositories name this project in adoptBy")
+	}
+	left = filter(left, func(r *v1alpha1.RetainedRepository) bool { return r.Spec.Project.Namespace == p.Namespace })
+	if p.Spec.AdoptRepository == v1alpha1.AdoptNone {
+		return nil, c.refuseID(left)
+	}
+	own := filter(left, func(r *v1alpha1.RetainedRepository) bool { return r.Spec.Project.NamespaceUID == string(c.namespace) })
+	if p.Spec.AdoptRepository != "" {
+		if r, err := c.chosen(own); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return c.same(own, left)
+}
+
+// chosen is the repository that the project names, if there is one: by its own name, or by that of the project that it was of.
+func (c choice) chosen(own []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
+	for _, r := range own {
+		if r.Name == c.project.Spec.AdoptRepository {
+			return c.one([]*v1alpha1.RetainedRepository{r}, "")
+		}
+	}
+	some := filter(own, func(r *v1alpha1.RetainedRepository) bool { return byName(r, c.project) })
+	if len(some) == 0 {
+		return nil, nil
+	}
+	return c.one(some, fmt.Sprintf("several projects %s have left a repository", c.project.Spec.AdoptRepository))
+}
+
+// one takes the only one, if it fits.
+func (c choice) one(some []*v1alpha1.RetainedRepository, several string) (*v1alpha1.RetainedRepository, error) {
+	if len(some) > 1 {
+		return nil, undecided("%s: %s", several, decide(some))
+	}
+	if wrong := unfit(some[0], c.project); wrong != "" {
+		return nil, undecided("RetainedRepository %s does not fit: %s", some[0].Name, wrong)
+	}
+	return some[0], nil
+}
+
+// same is what a project of the same declaration has left. A namespace that was made anew may belong to somebody else.
+func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
+	p := c.project
+	mine := filter(own, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) })
+	others := filter(left, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) || samePath(r, c.fullPath) })
+	switch {
+	case len(mine) == 1:
+		if wrong := c.differs(mine[0]); wrong != "" {
+			return nil, undecided("a deleted project of this name has left a repository, and %s: %s", wrong, decide(mine))
+		}
+		return mine[0], nil
+	case len(mine) > 1:
+		return nil, undecided("several projects of this name have left a repository: %s", decide(mine))
+	case p.Spec.AdoptRepository != "":
+		return nil, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "adoptRepository: no deleted project of this namespace has left a repository %s", p.Spec.AdoptRepository)
+	case len(others) == 0:
+		return nil, nil
+	}
+	if path := filter(own, func(r *v1alpha1.RetainedRepository) bool { return samePath(r, c.fullPath) }); len(path) > 0 {
+		return nil, undecided("the deleted project %s has left a repository under this full path: %s", path[0].Spec.Project.Name, decide(path))
+	}
+	return nil, undecided("a project of an earlier namespace %s has left a repository, RetainedRepository %s: an administrator can give it to this project "+
+		"by adoptBy there, or purge it by deleting it; adoptRepository: None begins with a new one", p.Namespace, others[0].Name)
+}
+
+// differs says in what a declaration is not the one that has left a repository.
+func (c choice) differs(r *v1alpha1.RetainedRepository) string {
+	p, was := c.project, r.Spec.Project
+	switch {
+	case p.Spec.ID != 0 && p.Spec.ID != was.ID:
+		return fmt.Sprintf("its id was %d, which this one has not", was.ID)
+	case c.fullPath != "" && was.FullPath != "" && !samePath(r, c.fullPath):
+		return "its full path was " + was.FullPath
+	case !strings.EqualFold(p.Spec.Path, was.Path):
+		return "its path was " + was.Path
+	case p.Spec.ImportURL != "" && p.Spec.ImportURL != was.ImportURL:
+		return "it had another importURL"
+	}
+	return unfit(r, p)
+}
+
+// unfit says why a project cannot have a repository, even where that is wanted.
+func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
+	switch was := r.Spec.Project; {
+	case p.Spec.Storage != "" && p.Spec.Storage != r.Spec.Storage:
+		return fmt.Sprintf("it is on storage %s: omit spec.storage", r.Spec.Storage)
+	case was.ObjectFormat != "" && p.Spec.ObjectFormat != was.ObjectFormat:
+		return fmt.Sprintf("its objectFormat is %s: declare the same", was.ObjectFormat)
+	}
+	return ""
+}
+
+// refuseID keeps a project that begins anew off the place of a retained repository.
+func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
+	for _, r := range left {
+		if repository.PathOfRetained(r) == repository.Path(c.project) {
+			return undecided("id %d belongs to RetainedRepository %s: a project that begins with a new repository has to have another id", c.project.Spec.ID, r.Name)
+		}
+	}
+	return nil
+}
+
+func decide(some []*v1alpha1.RetainedRepository) string {
+	names := make([]string, len(some))
+	for i, r := range some {
+		names[i] = r.Name
+	}
+	return fmt.Sprintf("set adoptRepository to %s to take it over, or to None to begin with a new one", strings.Join(names, " or "))
+}
+
+func undecided(format string, args ...any) error {
+	return frame.Stalled(v1alpha1.ReasonRepositoryRetained, format, args...)
+}
+
+func filter(some []*v1alpha1.RetainedRepository, keep func(*v1alpha1.RetainedRepository) bool) (kept []*v1alpha1.RetainedRepository) {
+	for _, r := range some {
+		if keep(r) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,212 @@
+// Package retainedrepository reconciles the repositories that deleted projects have left: it writes down on their shards whose they
+// were, and purges them when an administrator asks for it.
+package retainedrepository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// takeOverInterval is how often it is looked whether a project has taken the repository.
+const takeOverInterval = time.Second
+
+// Controller reconciles retained repositories.
+type Controller struct {
+	client       client.Client
+	catalog      *catalog.Catalog
+	repositories *repository.Repositories
+	audit        *audit.Log
+	frame        *frame.Frame[*v1alpha1.RetainedRepository]
+}
+
+// New returns the controller. It tells log what is purged; nil is nobody.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, log *audit.Log) *Controller {
+	k := &Controller{client: c, catalog: cat, repositories: repos, audit: log}
+	k.frame = frame.New(c, r, frame.WithFinalizer(repository.RetainedFinalizer, k.remove))
+	return k
+}
+
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories/status,verbs=patch
+
+// SetupWithManager starts the controller with mgr.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
+	return frame.NewWatch(mgr, "retainedrepository", &v1alpha1.RetainedRepository{}, o).
+		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
+		Complete(reconcile.AsReconciler(c.client, c))
+}
+
+// Reconcile brings one retained repository up to date.
+func (c *Controller) Reconcile(ctx context.Context, r *v1alpha1.RetainedRepository) (reconcile.Result, error) {
+	return c.frame.Run(ctx, r, c.name, c.check, c.adoption, c.record)
+}
+
+func (c *Controller) name(_ context.Context, r *v1alpha1.RetainedRepository) error {
+	r.Status.RepositoryPath = repository.PathOfRetained(r)
+	return nil
+}
+
+// check says when there is nothing that a project could take, or somebody could purge.
+func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) error {
+	if p, err := c.user(ctx, r); err != nil {
+		return err
+	} else if p != nil {
+		return frame.Stalled(v1alpha1.ReasonAlreadyExists, "the repository is that of Project %s/%s: to delete this leaves it there", p.Namespace, p.Name)
+	}
+	repo, err := c.repositories.OfRetained(ctx, r)
+	if err != nil {
+		return reference.Unresolved("storage", err)
+	}
+	switch err := repo.Check(); {
+	case errors.Is(err, git.ErrStorageMissing):
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
+	case errors.Is(err, git.ErrNotFound) && r.Status.AdoptedBy == nil:
+		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
+			"the repository is not on storage %s any more: bring it back to %s, or delete this", r.Spec.Storage, r.Status.RepositoryPath)
+	case err != nil && !errors.Is(err, git.ErrNotFound) && !errors.Is(err, git.ErrNotRepository):
+		return err
+	}
+	return nil
+}
+
+// adoption waits for the project that takes the repository, and forgets one that is gone.
+func (c *Controller) adoption(ctx context.Context, r *v1alpha1.RetainedRepository) error {
+	p, err := c.adopter(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case p == nil:
+		r.Status.AdoptedBy = nil
+		return nil
+	default:
+		return frame.Waiting(v1alpha1.ReasonProgressing, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
+	}
+}
+
+func (c *Controller) record(ctx context.Context, r *v1alpha1.RetainedRepository) error {
+	return c.repositories.Record(ctx, r)
+}
+
+// remove purges the repository, unless a project has it.
+func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository) error {
+	repo, err := c.repositories.OfRetained(ctx, r)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil // nobody can say any more where it is
+	}
+	if err != nil {
+		return err
+	}
+	there := repo.Check()
+	if errors.Is(there, git.ErrStorageMissing) {
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
+			"storage %s is not mounted, so the repository cannot be removed: mount it, or delete the RepositoryStorage", r.Spec.Storage)
+	}
+	switch user, err := c.user(ctx, r); {
+	case err != nil:
+		return err
+	case user != nil:
+		return c.repositories.Forget(ctx, r)
+	case r.Status.AdoptedBy != nil:
+		return c.handOver(ctx, r, there == nil)
+	}
+	if err := repo.Remove(); err != nil {
+		return fmt.Errorf("removing the repository: %w", err)
+	}
+	if !errors.Is(there, git.ErrNotFound) {
+		c.tell(r)
+	}
+	return c.repositories.Forget(ctx, r)
+}
+
+// tell writes down that a repository was purged.
+func (c *Controller) tell(r *v1alpha1.RetainedRepository) {
+	was, object := r.Spec.Project, audit.ObjectOf(r, "")
+	object.Verb = "delete"
+	c.audit.Write(audit.Event{
+		Door: audit.Controller, Action: "purge", Result: audit.Done, Reason: "RetainedRepository " + r.Name + " was deleted",
+		About:   &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
+		Objects: []audit.Object{object},
+	})
+}
+
+// handOver ends the record of a repository that a project has taken. Where the project is gone, what the shard says stays, so that
+// the record is made anew from it.
+func (c *Controller) handOver(ctx context.Context, r *v1alpha1.RetainedRepository, there bool) error {
+	p, err := c.adopter(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case p == nil && there:
+		return nil
+	case p != nil && there && repository.Path(p) != repository.PathOfRetained(r):
+		return frame.WaitingFor(takeOverInterval, v1alpha1.ReasonDeleting, "Project %s/%s is taking the repository over", p.Namespace, p.Name)
+	}
+	return c.repositories.Forget(ctx, r)
+}
+
+// adopter returns the project that takes the repository over, or nil.
+func (c *Controller) adopter(ctx context.Context, r *v1alpha1.RetainedRepository) (*v1alpha1.Project, error) {
+	by := r.Status.AdoptedBy
+	if by == nil {
+		return nil, nil
+	}
+	p, err := c.project(ctx, by.Namespace, by.Name)
+	if err != nil || p == nil || string(p.UID) != by.UID {
+		return nil, err
+	}
+	return p, nil
+}
+
+// user returns the project that uses the repository as its own already, or nil. It can only be one of its name and id, and not the one
+// that is leaving it.
+func (c *Controller) user(ctx context.Context, r *v1alpha1.RetainedRepository) (*v1alpha1.Project, error) {
+	p, err := c.project(ctx, r.Spec.Project.Namespace, r.Spec.Project.Name)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	leaving := string(p.UID) == r.Spec.Project.UID && !p.DeletionTimestamp.IsZero()
+	if leaving || p.Status.Storage != r.Spec.Storage || p.Status.RefsChecksum == "" || repository.Path(p) != repository.PathOfRetained(r) {
+		return nil, nil
+	}
+	return p, nil
+}
+
+func (c *Controller) project(ctx context.Context, namespace, name string) (*v1alpha1.Project, error) {
+	p, err := c.catalog.Project(ctx, namespace, v1alpha1.Reference{Name: name})
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil
+	}
+	return p, err
+}
+
+// onStorage maps a shard to the retained repositories on it.
+func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
+	all, err := c.catalog.RetainedRepositories(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing the retained repositories of a storage", "storage", s.GetName())
+	}
+	var requests []reconcile.Request
+	for _, r := range all {
+		if r.Spec.Storage == s.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+		}
+	}
+	return requests
+}

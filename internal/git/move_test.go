@@ -1,0 +1,26 @@
+package git_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+func TestMove_leavesTheRepositoryAtOnePlace(t *testing.T) {
+	g := NewWithT(t)
+	e, storage := newEngine(t), t.TempDir()
+	from, to := repository(t, e, storage, "aa/from.git"), repository(t, e, storage, "bb/to.git")
+	g.Expect(from.Move(to)).To(MatchError(git.ErrNotFound), "at neither place")
+	g.Expect(from.Move(from)).To(MatchError(git.ErrNotFound))
+	g.Expect(from.Init(t.Context(), git.InitOptions{DefaultBranch: "trunk"})).To(Succeed())
+	g.Expect(from.Move(to)).To(Succeed())
+	g.Expect(from.Check()).To(MatchError(git.ErrNotFound))
+	g.Expect(to.Head(t.Context())).To(HaveField("Branch", "trunk"))
+	g.Expect(from.Move(to)).To(Succeed(), "it is there already")
+	g.Expect(to.Move(to)).To(Succeed())
+	g.Expect(from.Init(t.Context(), git.InitOptions{})).To(Succeed())
+	g.Expect(from.Move(to)).To(MatchError(ContainSubstring("something is at")))
+	g.Expect(to.Head(t.Context())).To(HaveField("Branch", "trunk"), "nothing is replaced")
+}

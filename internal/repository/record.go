@@ -1,0 +1,165 @@
+package repository
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// records is the directory of a shard that has a file for each retained repository on it, so that the shard alone says whose they
+// were. It is named after the directory of the repository.
+const (
+	records      = ".retained"
+	recordSuffix = ".json"
+)
+
+// maxRecord bounds what is read of such a file, in bytes.
+const maxRecord = 64 << 10
+
+// record is a RetainedRepository as people write one.
+type record struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec v1alpha1.RetainedRepositorySpec `json:"spec"`
+}
+
+func recordFile(s *v1alpha1.RepositoryStorage, path string) string {
+	return filepath.Join(s.Spec.Path, records, recordName(path))
+}
+
+func recordName(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), ".git") + recordSuffix
+}
+
+// Record writes down on its shard whose a retained repository was, unless that stands there already. The shard has to be mounted.
+func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
+	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
+	if err != nil {
+		return err
+	}
+	rec := record{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RetainedRepository"}, Spec: retained.Spec}
+	rec.Metadata.Name, rec.Spec.AdoptBy = retained.Name, nil
+	text, err := json.MarshalIndent(rec, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the record of %s: %w", retained.Name, err)
+	}
+	file := recordFile(s, PathOfRetained(retained))
+	if there, err := os.ReadFile(file); err == nil && string(there) == string(text) {
+		return nil
+	}
+	if err := replace(file, text); err != nil {
+		return fmt.Errorf("writing the record of %s: %w", retained.Name, err)
+	}
+	return nil
+}
+
+// Forget removes what Record has written. It does nothing where that is not there.
+func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
+	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(recordFile(s, PathOfRetained(retained))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the record of %s: %w", retained.Name, err)
+	}
+	return nil
+}
+
+// Recorded returns what a shard says of a repository at the path of a project; nil when it says nothing.
+func (r *Repositories) Recorded(ctx context.Context, storage string, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
+	s, err := r.catalog.Storage(ctx, storage)
+	if err != nil {
+		return nil, err
+	}
+	return readRecord(s, recordFile(s, Path(p)))
+}
+
+// RecordNames returns the names of the files in which a shard says whose the retained repositories on it were.
+func RecordNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.Spec.Path, records))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing the retained repositories of %s: %w", s.Name, err)
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), recordSuffix) && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// RecordName returns the name of the file that RecordNames has for a retained repository.
+func RecordName(retained *v1alpha1.RetainedRepository) string {
+	return recordName(PathOfRetained(retained))
+}
+
+// ReadRecord returns the RetainedRepository that a file named by RecordNames speaks of; nil when the file has gone.
+func ReadRecord(s *v1alpha1.RepositoryStorage, name string) (*v1alpha1.RetainedRepository, error) {
+	return readRecord(s, filepath.Join(s.Spec.Path, records, name))
+}
+
+func readRecord(s *v1alpha1.RepositoryStorage, file string) (*v1alpha1.RetainedRepository, error) {
+	info, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Size() > maxRecord {
+		err = errors.New("it is too long")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(file)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var rec record
+	if err == nil {
+		err = json.Unmarshal(text, &rec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the record %s of a retained repository: %w", file, err)
+	}
+	// The shard may be declared under another name by now.
+	rec.Spec.Storage = s.Name
+	retained := &v1alpha1.RetainedRepository{Spec: rec.Spec}
+	retained.Name, retained.Finalizers = retainedName(rec.Spec), []string{RetainedFinalizer}
+	return retained, nil
+}
+
+// replace writes a file as a whole, and durably.
+func replace(file string, text []byte) error {
+	directory := filepath.Dir(file)
+	if err := os.Mkdir(directory, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	staged, err := os.CreateTemp(directory, ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = staged.Write(text)
+	err = errors.Join(err, staged.Sync(), staged.Close())
+	if err == nil {
+		err = os.Rename(staged.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(staged.Name()))
+	}
+	d, err := os.Open(directory)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
