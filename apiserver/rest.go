@@ -82,6 +82,8 @@ type restOptions struct {
 	observe func(e *endpoint.Endpoint, status int, took time.Duration)
 	// longBody waits until a body may be held that is longer than usual.
 	longBody func(ctx context.Context) (leave func(), err error)
+	// outdated is endpoint.Options.Outdated.
+	outdated func(ctx context.Context) bool
 	// namespace is the platform's, where the values of tokens are kept.
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
@@ -96,7 +98,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
 	return endpoint.NewHandler(
 		endpoint.Options{
-			Guard: o.guard, Log: o.log, Observe: o.observe, Routed: routed,
+			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: o.outdated, Routed: routed,
 			Busy: refusal.Busy, LongBody: o.longBody, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),

@@ -34,6 +34,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 const (
@@ -87,6 +88,8 @@ type Options struct {
 	Metrics []prometheus.Registerer
 	// Audit is told of every write; nil for nobody.
 	Audit *audit.Log
+	// Others are the other servers of the installation; nil where there are none.
+	Others *watermark.Watermark
 	// Writers counts who changes repositories.
 	Writers *git.Writers
 	// Pushed is told of each project whose refs may have changed.
@@ -120,7 +123,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: o.Writers, Log: o.Log, Slots: o.GitSlots,
+		Writers: o.Writers, Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
@@ -143,7 +146,8 @@ func New(o Options) (*Server, error) {
 	s.rest = newREST(restOptions{
 		observe: requests.observe, longBody: bodies.Enter,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
-		writer: declare.NewWriter(o.Client, o.Live, o.IDs), ids: o.IDs, activity: o.Activity, log: o.Log,
+		outdated: o.Others.Outdated,
+		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others), ids: o.IDs, activity: o.Activity, log: o.Log,
 		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }

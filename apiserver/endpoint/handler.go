@@ -52,6 +52,10 @@ type Options struct {
 	Exceeded func(err error) string
 	// Routed is told which endpoint a request is for, before anything is decided about it; nil for nobody.
 	Routed func(r *http.Request, e *Endpoint)
+	// Outdated reports whether what a request was decided by may be older than what a client has written before, and returns when it is
+	// not any more. It is asked before a client is told that something is not there, not allowed or in the way, and the request is
+	// looked at once more then. Nil where that cannot be.
+	Outdated func(ctx context.Context) bool
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -206,6 +210,9 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		return nil, nil, nil, Message(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
 	ctx, err := h.options.Guard.Admit(r, e, path)
+	if h.outdated(r, err) {
+		ctx, err = h.options.Guard.Admit(r, e, path)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -218,19 +225,40 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		return nil, nil, nil, err
 	}
 	received(w, r)
-	if e.conditional {
-		ctx = withCondition(ctx, r)
-	}
-	if request, err = e.request.decode(sent, path); err != nil {
+	if request, err = e.parameters(sent, path); err != nil {
 		return nil, nil, nil, err
+	}
+	if response, err = e.answer(ctx, r, request); h.outdated(r, err) {
+		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
+			return nil, nil, nil, err
+		}
+		if request, err = e.parameters(sent, path); err != nil {
+			return nil, nil, nil, err
+		}
+		response, err = e.answer(ctx, r, request)
+	}
+	return response, request, sent, err
+}
+
+// parameters are what was sent, as the handler takes it.
+func (e *Endpoint) parameters(sent tree, path map[string]string) (request any, err error) {
+	if request, err = e.request.decode(sent, path); err != nil {
+		return nil, err
 	}
 	if p, ok := request.(paged); ok {
 		if err := p.paging().check(); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
-	response, err = e.call(ctx, request)
-	return response, request, sent, err
+	return request, nil
+}
+
+// answer is that of the handler, in the context that the guard returned.
+func (e *Endpoint) answer(ctx context.Context, r *http.Request, request any) (any, error) {
+	if e.conditional {
+		ctx = withCondition(ctx, r)
+	}
+	return e.call(ctx, request)
 }
 
 // write sends a success.

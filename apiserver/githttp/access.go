@@ -158,3 +158,18 @@ func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Projec
 	}
 	return h.Projects.Find(ctx, path, caller)
 }
+
+// outdated reports whether a refusal may come of nothing but that another server has written something meanwhile. Who has shown no
+// credentials is asked for them at once.
+func (h *Handler) outdated(r *http.Request, err error) bool {
+	var said refusal
+	if h.Outdated == nil || r.Header.Get("Authorization") == "" || !errors.As(err, &said) {
+		return false
+	}
+	switch said.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return h.Outdated(r.Context())
+	default:
+		return false
+	}
+}

@@ -29,6 +29,10 @@ type Options struct {
 	// Writers knows the repositories that are closed, and is told of every push that is about to change one.
 	Writers *git.Writers
 
+	// Outdated reports whether what a request was refused for may be older than what a client has written before, and returns when it
+	// is not any more; nil where that cannot be.
+	Outdated func(ctx context.Context) bool
+
 	Log logr.Logger
 	// Slots are shared by those whose requests git processes serve. If they are not set there are 64, a quarter of them for one caller
 	// and a quarter for those who have signed in.
@@ -118,6 +122,9 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		return err
 	}
 	caller, project, err := h.authorize(r, req)
+	if h.outdated(r, err) {
+		caller, project, err = h.authorize(r, req)
+	}
 	if r.Header.Get("Authorization") == "" {
 		record.Skip() // git first asks whether it is to sign in
 	}

@@ -37,8 +37,10 @@ import (
 type shared struct {
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
-	ids          *ids.Allocator
-	activity     *activity.Store
+	// informers are those of the cache.
+	informers *informer.Factory
+	ids       *ids.Allocator
+	activity  *activity.Store
 	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
 	direct client.Client
 	// targets says which hosts that users name may be reached.
@@ -101,7 +103,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	s := shared{
-		catalog: cat, repositories: repositories,
+		catalog: cat, repositories: repositories, informers: informers,
 		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets, audit: account,
 	}
 	if p.controllers {

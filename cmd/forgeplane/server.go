@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // addServer adds to mgr what clients talk to, and what follows a push.
@@ -39,6 +40,10 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 	if err != nil {
 		return err
 	}
+	var others *watermark.Watermark
+	if !o.single {
+		others = watermark.New(s.activity, s.informers, mgr.GetLogger().WithName("watermark"))
+	}
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets,
@@ -46,7 +51,7 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, GitSlots: o.slots.of("git"), BodySlots: o.slots.of("bodies"),
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
-		Writers: writers, Audit: s.audit,
+		Writers: writers, Others: others, Audit: s.audit,
 		Pushed: func(project types.NamespacedName) {
 			observer.Pushed(project)
 			keeper.Pushed(project)

@@ -2,6 +2,7 @@ package activity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,7 +54,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C():
 		}
-		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.look(ctx), s.store.ForgetServers(ctx)); err != nil && ctx.Err() == nil {
 			s.log.Error(err, "Looking for activity of objects that are gone")
 		}
 	}

@@ -47,6 +47,19 @@ type Writer struct {
 	client client.Client
 	live   client.Reader
 	ids    frame.Allocator
+	others Others
+}
+
+// Others are other servers, which are told what this one has written.
+type Others interface {
+	// Wrote returns when they can know that an object was written, or deleted.
+	Wrote(ctx context.Context, obj client.Object, deleted bool)
+}
+
+// Tell has the writer tell other servers of every write before it returns. It is called before the first write.
+func (w *Writer) Tell(others Others) *Writer {
+	w.others = others
+	return w
 }
 
 // NewWriter returns a writer. c reads its own writes, live reads past the cache.
@@ -200,7 +213,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	if err != nil {
 		return explain(err)
 	}
-	return client.IgnoreNotFound(w.seen(ctx, obj))
+	return w.unseen(ctx, obj)
 }
 
 // discardTimeout is what there is for taking back half of a write when its client may be gone.
@@ -240,13 +253,37 @@ func (w *Writer) shown(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// seen waits until the cache shows the write: the client holds a read back until then.
+// seen waits until the cache shows the write, and other servers can know of it.
 func (w *Writer) seen(ctx context.Context, obj client.Object) error {
+	err := w.shownTo(ctx, obj)
+	if err == nil {
+		w.tell(ctx, obj, false)
+	}
+	return err
+}
+
+// shownTo waits until the cache shows the write: the client holds a read back until then.
+func (w *Writer) shownTo(ctx context.Context, obj client.Object) error {
 	shown := obj.DeepCopyObject().(client.Object)
 	if err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), shown); err != nil {
 		return fmt.Errorf("waiting for the cache to show %s: %w", client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
+}
+
+// unseen is seen for what was deleted, which may still be there for its finalizers.
+func (w *Writer) unseen(ctx context.Context, obj client.Object) error {
+	err := client.IgnoreNotFound(w.shownTo(ctx, obj))
+	if err == nil {
+		w.tell(ctx, obj, true)
+	}
+	return err
+}
+
+func (w *Writer) tell(ctx context.Context, obj client.Object, deleted bool) {
+	if w.others != nil {
+		w.others.Wrote(ctx, obj, deleted)
+	}
 }
 
 func explain(err error) error {

@@ -27,7 +27,7 @@ func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since 
 	if err != nil {
 		return explain(err)
 	}
-	return client.IgnoreNotFound(w.seen(ctx, obj))
+	return w.unseen(ctx, obj)
 }
 
 // Unmodified returns ErrChanged when somebody has changed the spec of an object after a time. The zero time is no condition.

@@ -6,7 +6,9 @@ package informer
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,6 +37,8 @@ type Revision [maxStores]string
 type Factory struct {
 	mu     sync.RWMutex
 	stores []cache.Store
+	// byKind has the stores of the kinds of which there is one.
+	byKind map[string]cache.Store
 }
 
 // CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's.
@@ -92,7 +96,29 @@ func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync tim
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stores = append(f.stores, made.GetStore())
+	if f.byKind == nil {
+		f.byKind = map[string]cache.Store{}
+	}
+	kind := fmt.Sprintf("%T", example)
+	if _, another := f.byKind[kind]; another {
+		f.byKind[kind] = nil
+	} else {
+		f.byKind[kind] = made.GetStore()
+	}
 	return made
+}
+
+// Reached returns the revision up to which the informer of a kind holds it; the kind is that of the Go type, as in "*v1.Secret". It
+// reports false for a kind that no informer holds, or more than one does.
+func (f *Factory) Reached(kind string) (int64, bool) {
+	f.mu.RLock()
+	store := f.byKind[kind]
+	f.mu.RUnlock()
+	if store == nil {
+		return 0, false
+	}
+	revision, err := strconv.ParseInt(store.LastStoreSyncResourceVersion(), 10, 64)
+	return revision, err == nil
 }
 
 // Revision returns that of what the informers hold now. A store changes its own part together with its content: whoever sees

@@ -55,6 +55,7 @@ var _ = BeforeSuite(func() {
 
 	manager, standby = newReplica(cluster.ControlPlane, root, "manager", forgeplane.Manager), newReplica(cluster.ControlPlane, root, "standby", forgeplane.Manager)
 	one, two = newReplica(cluster.ControlPlane, root, "one", forgeplane.APIServer), newReplica(cluster.ControlPlane, root, "two", forgeplane.APIServer)
+	two.wire = newWire(cluster.ControlPlane.URL())
 	front := startBalancer(one.options.TLSPort, two.options.TLSPort)
 	for _, r := range replicas() {
 		r.options.ServicePort = front.port()
@@ -138,6 +139,8 @@ type replica struct {
 	name    string
 	options forgeplane.Options
 	process *process.Process
+	// wire is the way to kube-apiserver; nil for the direct one.
+	wire *wire
 }
 
 func newReplica(plane *controlplane.ControlPlane, root, name string, part forgeplane.Part) *replica {
@@ -163,6 +166,9 @@ func start(all ...*replica) {
 		}
 		program, err := r.options.Program()
 		Expect(err).NotTo(HaveOccurred())
+		if r.wire != nil {
+			r.wire.lead(filepath.Join(r.options.Data, "forgeplane.kubeconfig"))
+		}
 		r.process, err = process.Start(program)
 		Expect(err).NotTo(HaveOccurred())
 	}

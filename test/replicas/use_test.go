@@ -97,6 +97,63 @@ var _ = Describe("What a client has made", Ordered, func() {
 		report("the first use of a project takes, median,", took[len(took)/2])
 		report("the first use of a project takes, at worst,", took[len(took)-1])
 	})
+
+	It("can be used at once at another server, however far behind that is", func() {
+		const behind = 150 * time.Millisecond
+		two.wire.stretch(behind)
+		second := two.by("root")
+		var took []time.Duration
+		used := func(c rest.Client, status int, request, body string) {
+			GinkgoHelper()
+			begun := time.Now()
+			Expect(expect(c, status, request, body)).To(Succeed())
+			took = append(took, time.Since(begun))
+		}
+		for n := range uses / 4 {
+			user := rest.Must[record](first, http.StatusCreated, "POST /users",
+				fmt.Sprintf(`{"username":"far-%d","name":"Far","email":"far-%[1]d@example.com"}`, n))
+			used(second, http.StatusOK, fmt.Sprintf("GET /users/%d", user.ID), "")
+			secret := rest.Must[struct{ Token string }](first, http.StatusCreated,
+				fmt.Sprintf("POST /users/%d/personal_access_tokens", user.ID), `{"name":"Made just now","scopes":["api"]}`).Token
+			far := rest.WithToken(two.address(), secret)
+			used(far, http.StatusOK, "GET /user", "")
+			group := rest.Must[record](first, http.StatusCreated, "POST /groups", fmt.Sprintf(`{"path":"far-%d-s","name":"Far"}`, n))
+			used(second, http.StatusOK, fmt.Sprintf("GET /groups/far-%d-s", n), "")
+			made := rest.Must[project](first, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"app","namespace_id":%d}`, group.ID))
+			used(second, http.StatusCreated, fileIn(made.ID), fileBody)
+			member := fmt.Sprintf(`{"user_id":%d,"access_level":30}`, user.ID)
+			used(far, http.StatusNotFound, fmt.Sprintf("GET /projects/%d", made.ID), "")
+			rest.Must[struct{}](first, http.StatusCreated, fmt.Sprintf("POST /projects/%d/members", made.ID), member)
+			used(far, http.StatusOK, fmt.Sprintf("GET /projects/%d", made.ID), "")
+			rest.Must[struct{}](first, http.StatusOK, fmt.Sprintf("PUT /projects/%d/members/%d", made.ID, user.ID), `{"access_level":40}`)
+			used(far, http.StatusCreated, fmt.Sprintf("POST /projects/%d/labels", made.ID), `{"name":"bug","color":"#FF0000"}`)
+			rest.Must[struct{}](first, http.StatusCreated, fmt.Sprintf("POST /projects/%d/protected_branches", made.ID), `{"name":"held"}`)
+			used(far, http.StatusOK, fmt.Sprintf("GET /projects/%d/protected_branches/held", made.ID), "")
+			rest.Must[struct{}](first, http.StatusNoContent, fmt.Sprintf("DELETE /projects/%d/protected_branches/held", made.ID), "")
+			used(far, http.StatusCreated, fmt.Sprintf("POST /projects/%d/protected_branches", made.ID), `{"name":"held"}`)
+
+			clone := admin.As(fmt.Sprintf("far-%d", n), secret).Clone(two.address() + "/" + made.Path + ".git")
+			clone.Commit("README.md", "Hello again.\n")
+			clone.MustPush("main")
+			other := rest.Must[project](first, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"cloned","namespace_id":%d}`, group.ID))
+			admin.As("root", token("root")).Clone(two.address() + "/" + other.Path + ".git")
+		}
+		slices.Sort(took)
+		report(fmt.Sprintf("at a server that is %s behind, the next request takes, median,", behind), took[len(took)/2])
+		report(fmt.Sprintf("at a server that is %s behind, the next request takes, at worst,", behind), took[len(took)-1])
+	})
+
+	It("costs nothing where something is not there and nothing was written", func() {
+		var took []time.Duration
+		second := two.by("root")
+		for range 200 {
+			begun := time.Now()
+			Expect(second.Status("GET /projects/no%2Fsuch")).To(Equal(http.StatusNotFound))
+			took = append(took, time.Since(begun))
+		}
+		slices.Sort(took)
+		report("a 404 takes, median,", took[len(took)/2])
+	})
 })
 
 // newHistory is a repository of somebody who has committed something and pushed it nowhere yet.

@@ -1,0 +1,58 @@
+package githttp_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+const advertised = "/acme/web.git/info/refs?service=git-upload-pack"
+
+func TestARefusal_isLookedAtAgainWhenAnotherServerHasWrittenMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	asked := 0
+	var f *forge
+	learn := func() {}
+	f = newForge(t, func(o *githttp.Options) {
+		o.Outdated = func(context.Context) bool {
+			asked++
+			f.set(learn)
+			return true
+		}
+	})
+	p := f.add(t, "acme/web", "sha1")
+	status := func(user string) int {
+		answer, _ := f.do(t, http.MethodGet, advertised, user, nil, "")
+		return answer.StatusCode
+	}
+	g.Expect(status(developer)).To(Equal(http.StatusOK))
+	g.Expect(status("")).To(Equal(http.StatusUnauthorized))
+	g.Expect(asked).To(BeZero())
+
+	learn = func() { p.roles[userIDs[stranger]] = role.Reporter }
+	g.Expect(status(stranger)).To(Equal(http.StatusOK), "the membership was made elsewhere")
+	learn = func() { f.tokens["new"] = f.tokens[developer] }
+	g.Expect(status("new")).To(Equal(http.StatusOK), "the token was made elsewhere")
+	learn = func() { p.roles[userIDs[guest]] = role.Reporter }
+	g.Expect(status(guest)).To(Equal(http.StatusOK), "the role was raised elsewhere")
+	g.Expect(asked).To(Equal(3))
+	learn = func() {}
+	g.Expect(status("nobody's")).To(Equal(http.StatusUnauthorized))
+	g.Expect(asked).To(Equal(4))
+}
+
+func TestARepositoryThatIsStillBeingMade_isToBeAskedForLater(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	p := f.add(t, "acme/web", "sha1")
+	p.findErr = githttp.ErrPending
+	answer, text := f.do(t, http.MethodGet, advertised, developer, nil, "")
+	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
+	g.Expect(text).To(Equal("The repository of this project is still being made. Please try again later.\n"))
+}

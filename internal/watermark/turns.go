@@ -1,0 +1,63 @@
+package watermark
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// turns runs something for many who ask at once: one run at a time, and each run for all who asked before it began.
+type turns struct {
+	run func() bool
+	// pause is the least time from the beginning of a run to that of the next.
+	pause time.Duration
+
+	mu      sync.Mutex
+	next    *turn
+	running bool
+}
+
+// turn is one run.
+type turn struct {
+	done   chan struct{}
+	result bool
+}
+
+// take returns the result of a run that begins after it was called; false when ctx ends before.
+func (t *turns) take(ctx context.Context) bool {
+	t.mu.Lock()
+	if t.next == nil {
+		t.next = &turn{done: make(chan struct{})}
+	}
+	mine := t.next
+	if !t.running {
+		t.running = true
+		go t.work()
+	}
+	t.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.result
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// work runs until nobody asks any more.
+func (t *turns) work() {
+	for {
+		t.mu.Lock()
+		now := t.next
+		t.next = nil
+		if now == nil {
+			t.running = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		begun := time.Now()
+		now.result = t.run()
+		close(now.done)
+		<-time.After(t.pause - time.Since(begun))
+	}
+}

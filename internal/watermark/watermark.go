@@ -1,0 +1,157 @@
+// Package watermark lets each of several servers know how far its cache has to be before it may say no.
+//
+// Every server answers from its own cache, which follows what another server has written some milliseconds later. A client that
+// makes something at one server and uses it at another one could be told that it does not exist. So each server notes in
+// the activity database which revision it has written of which kind, before it answers; and a server that is about to say
+// that something is not there, or not allowed, reads first what the others have noted, waits until its cache has come so
+// far, and looks again. What is found costs nothing.
+package watermark
+
+import (
+	"context"
+	"crypto/rand"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// lately is how long what another server has written counts. No cache that works is further behind.
+	lately = 30 * time.Second
+	// patience is how long a cache may take to come as far as another server was.
+	patience = 2 * time.Second
+	// storeTimeout is for one call of the store.
+	storeTimeout = 2 * time.Second
+	// look is how often the cache is looked at meanwhile, and pause the least time between two looks at the store.
+	look  = time.Millisecond
+	pause = 5 * time.Millisecond
+)
+
+// Store is where servers note what they have written; the activity database is.
+type Store interface {
+	// Wrote notes the newest revision of each kind that a server has written.
+	Wrote(ctx context.Context, server string, revisions map[string]int64) error
+	// WrittenByOthers returns the newest revisions that other servers have written in the last while.
+	WrittenByOthers(ctx context.Context, server string, while time.Duration) (map[string]int64, error)
+}
+
+// Cache knows how far it is; informer.Factory does.
+type Cache interface {
+	// Reached returns the revision up to which the cache holds a kind; false for a kind that it does not hold.
+	Reached(kind string) (int64, bool)
+}
+
+// Watermark is of one server. It is safe for use by several goroutines. One that is nil notes and knows nothing.
+type Watermark struct {
+	store  Store
+	cache  Cache
+	log    logr.Logger
+	server string
+
+	noting, checking turns
+
+	mu sync.Mutex
+	// pending is what was written and is not noted yet.
+	pending map[string]int64
+	// unreached are the revisions that the cache has not come to in time, and that nobody waits for again. Only the
+	// one goroutine of checking uses it.
+	unreached map[string]int64
+}
+
+// New returns the watermark of a server, which has a new name.
+func New(s Store, c Cache, log logr.Logger) *Watermark {
+	w := &Watermark{store: s, cache: c, log: log, server: rand.Text(), pending: map[string]int64{}, unreached: map[string]int64{}}
+	w.noting.run = w.note
+	w.checking.run, w.checking.pause = w.check, pause
+	return w
+}
+
+// KindOf is what a watermark calls the kind of an object.
+func KindOf(o any) string { return reflect.TypeOf(o).String() }
+
+// Wrote notes that this server has written an object, as far as the object knows of it, or up to where the cache is when it was
+// deleted. It returns when the note is there; without a note, other servers follow when they do.
+func (w *Watermark) Wrote(ctx context.Context, obj client.Object, deleted bool) {
+	if w == nil {
+		return
+	}
+	kind := KindOf(obj)
+	revision, err := strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
+	if reached, ok := w.cache.Reached(kind); deleted && ok {
+		revision = reached
+	} else if err != nil {
+		return
+	}
+	w.mu.Lock()
+	w.pending[kind] = max(w.pending[kind], revision)
+	w.mu.Unlock()
+	w.noting.take(ctx)
+}
+
+// note writes down what is pending.
+func (w *Watermark) note() bool {
+	w.mu.Lock()
+	revisions := w.pending
+	w.pending = map[string]int64{}
+	w.mu.Unlock()
+	if len(revisions) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := w.store.Wrote(ctx, w.server, revisions); err != nil {
+		w.log.Error(err, "Telling other servers what was written")
+		return false
+	}
+	return true
+}
+
+// Outdated reports whether what was looked up just now may be older than what another server has written, and returns when the cache
+// is as new as that. All who ask at once cause one question to the store.
+func (w *Watermark) Outdated(ctx context.Context) bool { return w != nil && w.checking.take(ctx) }
+
+// check is Outdated for all who ask at once.
+func (w *Watermark) check() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	revisions, err := w.store.WrittenByOthers(ctx, w.server, lately)
+	if err != nil {
+		w.log.V(1).Info("what other servers have written is not known", "reason", err.Error())
+		return false
+	}
+	w.await(revisions)
+	return len(revisions) > 0
+}
+
+// await waits until the cache has come to revisions.
+func (w *Watermark) await(revisions map[string]int64) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for w.behind(revisions) {
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			for kind, revision := range revisions {
+				if reached, ok := w.cache.Reached(kind); ok && reached < revision {
+					w.unreached[kind] = revision
+				}
+			}
+			return
+		}
+	}
+}
+
+func (w *Watermark) behind(revisions map[string]int64) bool {
+	for kind, revision := range revisions {
+		if reached, ok := w.cache.Reached(kind); ok && reached < revision && revision != w.unreached[kind] {
+			return true
+		}
+	}
+	return false
+}

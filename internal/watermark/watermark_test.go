@@ -1,0 +1,144 @@
+package watermark_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/watermark"
+)
+
+// projects is what the kind of a project is called.
+var projects = watermark.KindOf(&v1alpha1.Project{})
+
+// shared is what two servers share, and how far the cache of the second one is.
+type shared struct {
+	mu      sync.Mutex
+	written map[string]map[string]int64
+	reached int64
+	asked   int
+	noted   int
+	fails   error
+	// takes is how long a call takes.
+	takes time.Duration
+}
+
+// Wrote implements watermark.Store.
+func (s *shared) Wrote(_ context.Context, server string, revisions map[string]int64) error {
+	<-time.After(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted++
+	s.written[server] = maps.Clone(revisions)
+	return s.fails
+}
+
+// WrittenByOthers implements watermark.Store.
+func (s *shared) WrittenByOthers(_ context.Context, server string, _ time.Duration) (map[string]int64, error) {
+	<-time.After(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	others := map[string]int64{}
+	for name, revisions := range s.written {
+		if name != server {
+			maps.Copy(others, revisions)
+		}
+	}
+	return others, s.fails
+}
+
+// Reached implements watermark.Cache.
+func (s *shared) Reached(kind string) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reached, kind == projects
+}
+
+func (s *shared) reach(revision int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reached = revision
+}
+
+func project(revision int64) *v1alpha1.Project {
+	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatInt(revision, 10)}}
+}
+
+// bubble runs a test with two servers, in which time passes when everybody waits.
+func bubble(t *testing.T, test func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{written: map[string]map[string]int64{}, reached: 10}
+		test(t.Context(), NewWithT(t), s, watermark.New(s, s, logr.Discard()), watermark.New(s, s, logr.Discard()))
+		<-time.After(time.Second) // until everybody has ended
+	})
+}
+
+func TestOutdated_waitsUntilTheCacheHasWhatAnotherServerWrote(t *testing.T) {
+	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
+		g.Expect(two.Outdated(ctx)).To(BeFalse(), "nobody has written anything")
+		one.Wrote(ctx, project(12), false)
+		g.Expect(one.Outdated(ctx)).To(BeFalse(), "a server sees its own writes")
+		begun := time.Now()
+		time.AfterFunc(time.Second, func() { s.reach(12) })
+		g.Expect(two.Outdated(ctx)).To(BeTrue())
+		g.Expect(time.Since(begun)).To(BeNumerically("~", time.Second, 10*time.Millisecond))
+		begun = time.Now()
+		g.Expect(two.Outdated(ctx)).To(BeTrue(), "what came in between may not have been looked at")
+		g.Expect(time.Since(begun)).To(BeNumerically("<", 10*time.Millisecond))
+		one.Wrote(ctx, project(0), true)
+		g.Expect(s.written).To(HaveEach(HaveKeyWithValue(projects, int64(12))), "a deletion is where the cache is")
+	})
+}
+
+func TestOutdated_doesNotWaitForEver(t *testing.T) {
+	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
+		one.Wrote(ctx, project(1<<40), false)
+		begun := time.Now()
+		g.Expect(two.Outdated(ctx)).To(BeTrue())
+		g.Expect(time.Since(begun)).To(Equal(2 * time.Second))
+		begun = time.Now()
+		g.Expect(two.Outdated(ctx)).To(BeTrue())
+		g.Expect(time.Since(begun)).To(BeNumerically("<", 10*time.Millisecond), "nobody waits for that again")
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		g.Expect(two.Outdated(gone)).To(BeFalse())
+		synctest.Wait()
+		s.fails = errors.New("the database is away")
+		g.Expect(two.Outdated(ctx)).To(BeFalse())
+		one.Wrote(ctx, project(13), false) // and returns
+		var none *watermark.Watermark
+		none.Wrote(ctx, project(13), false)
+		g.Expect(none.Outdated(ctx)).To(BeFalse())
+	})
+}
+
+func TestOutdated_asksOnceForManyAtOnce(t *testing.T) {
+	bubble(t, func(ctx context.Context, g Gomega, s *shared, one, two *watermark.Watermark) {
+		s.takes = time.Millisecond
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() { two.Outdated(ctx) })
+			all.Go(func() { one.Wrote(ctx, project(5), false) })
+		}
+		all.Wait()
+		g.Expect(s.asked).To(BeNumerically("<=", 3))
+		g.Expect(s.noted).To(BeNumerically("<=", 3))
+		begun := time.Now()
+		for range 100 {
+			two.Outdated(ctx)
+		}
+		g.Expect(time.Since(begun)).To(BeNumerically(">=", 490*time.Millisecond), "a flood of them waits for each other")
+	})
+}
