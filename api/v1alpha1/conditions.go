@@ -31,7 +31,7 @@ const (
 	ReasonReferenceNotAllowed = "ReferenceNotAllowed"
 	// ReasonReferenceCycle says that a group is, through its parents, its own parent.
 	ReasonReferenceCycle = "ReferenceCycle"
-	// ReasonAlreadyExists says that an older object holds the identity that this one declares; the message names it.
+	// ReasonAlreadyExists says that another object holds the identity that this one declares; the message names it.
 	ReasonAlreadyExists = "AlreadyExists"
 	// ReasonNamespaceNotAllowed says that the installation lets this namespace hold no root group of that path.
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
@@ -71,6 +71,14 @@ type CommonStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// claims are what the object holds to the exclusion of others, such as a full path or a username, in a form that only Forgeplane
+	// reads. The holder keeps a claim for as long as the spec shows it.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +optional
+	Claims []string `json:"claims,omitempty"`
 
 	// observedGeneration is the generation of the object that the status speaks of; -1 before Forgeplane has seen it.
 	// +optional

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	values "github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -40,7 +41,11 @@ type Controller struct {
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string) *Controller {
 	return &Controller{
 		client: c, catalog: cat, clock: clk, namespace: namespace,
-		frame: frame.New(c, r, frame.WithIDs[*v1alpha1.AccessToken](ids)),
+		frame: frame.New(c, r,
+			frame.WithIDs[*v1alpha1.AccessToken](ids),
+			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {
+				return []claim.Claim{claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)}, nil
+			})),
 	}
 }
 
@@ -55,6 +60,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexID, catalog.SpecID)).
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, secretName)).
 		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, c.name)).
+		OnClaimReleased(&v1alpha1.AccessToken{}, c.catalog.Waiting(&v1alpha1.AccessToken{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -75,11 +81,12 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	if err != nil {
 		return err
 	}
-	if oldest := catalog.Oldest(sharing); oldest != nil && oldest.UID != t.UID {
+	k := claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)
+	err = reference.Take(ctx, c.catalog, t, claim.Holder(sharing, k), k, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
+	if err != nil {
 		t.Status.Digest = ""
-		return reference.AlreadyExists(t, oldest, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
 	}
-	return nil
+	return err
 }
 
 // digest keeps the digest of the value in the Secret, which is made when there is none.

@@ -145,7 +145,7 @@ var _ = Describe("An access token", func() {
 		f.Create(token, other)
 		older, younger := forge.ByAge(token, other)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret laptop is held by the older AccessToken "+older.Name)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret laptop is held by AccessToken "+older.Name)
 		Expect(younger.Status.Digest).To(BeEmpty())
 	})
 

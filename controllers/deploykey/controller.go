@@ -3,6 +3,7 @@ package deploykey
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/crypto/ssh"
 	"k8s.io/client-go/tools/events"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
@@ -33,6 +35,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 			frame.WithIDs[*v1alpha1.DeployKey](ids),
 			frame.WithOwner(func(ctx context.Context, k *v1alpha1.DeployKey) (client.Object, error) {
 				return cat.Target(ctx, k.Namespace, &k.Spec.ProjectRef, nil)
+			}),
+			frame.WithClaims(cat.Register(), func(ctx context.Context, k *v1alpha1.DeployKey) ([]claim.Claim, error) {
+				return cat.DeployKeyClaims(ctx, k, fingerprintOf(k))
 			})),
 	}
 }
@@ -47,6 +52,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(keys, catalog.IndexProject)).
 		OnReleased(&v1alpha1.DeployKey{}, c.catalog.Peers(keys, catalog.IndexProject, c.projectKeys)).
 		OnReleased(&v1alpha1.DeployKey{}, c.catalog.Peers(keys, catalog.IndexID, catalog.SpecID)).
+		OnClaimReleased(&v1alpha1.DeployKey{}, c.catalog.Waiting(&v1alpha1.DeployKey{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -82,17 +88,19 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
 	if err != nil {
 		return err
 	}
-	holder := k
-	for _, s := range siblings {
-		key, err := sshkey.Parse(s.Spec.PublicKey)
-		if err == nil && ssh.FingerprintSHA256(key) == k.Status.FingerprintSHA256 && catalog.Older(s, holder) {
-			holder = s
-		}
+	fingerprint := k.Status.FingerprintSHA256
+	same := slices.DeleteFunc(siblings, func(s *v1alpha1.DeployKey) bool { return fingerprintOf(s) != fingerprint })
+	held := claim.DeployKey(p.UID, fingerprint)
+	return reference.Take(ctx, c.catalog, k, claim.Holder(same, held), held, "the key %s", fingerprint)
+}
+
+// fingerprintOf is that of the key; empty when it is none.
+func fingerprintOf(k *v1alpha1.DeployKey) string {
+	key, err := sshkey.Parse(k.Spec.PublicKey)
+	if err != nil {
+		return ""
 	}
-	if holder.UID != k.UID {
-		return reference.AlreadyExists(k, holder, "the key %s", k.Status.FingerprintSHA256)
-	}
-	return nil
+	return ssh.FingerprintSHA256(key)
 }
 
 // projectKeys maps a deploy key to the keys of its project.

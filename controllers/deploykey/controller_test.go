@@ -157,7 +157,7 @@ var _ = Describe("A key that a project has already", func() {
 		f.Create(one, two)
 		older, younger := forge.ByAge(one, two)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the key "+ed25519SHA256, "held by the older DeployKey "+older.Name)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the key "+ed25519SHA256, "held by DeployKey "+older.Name)
 		f.ExpectRestartWritesNothing()
 		f.Delete(older)
 		f.ExpectReady(younger)

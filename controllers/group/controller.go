@@ -27,7 +27,8 @@ type Controller struct {
 
 // New returns the controller.
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
-	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.Group](ids))}
+	return &Controller{client: c, catalog: cat, frame: frame.New(c, r,
+		frame.WithIDs[*v1alpha1.Group](ids), frame.WithClaims(cat.Register(), cat.GroupClaims))}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=patch
@@ -41,6 +42,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexID, catalog.SpecID)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnClaimReleased(&v1alpha1.Group{}, c.catalog.Waiting(&v1alpha1.Group{})).
+		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Group{})).
 		OnReferred(&corev1.Namespace{}, c.inNamespace).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
@@ -52,16 +55,16 @@ func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcil
 
 // claimPath puts the full path in force, unless the place is not to be had.
 func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
-	g.Status.FullPath = ""
 	chain, err := c.catalog.Ancestors(ctx, g)
+	scope := catalog.Scope{Groups: chain}
+	if err == nil {
+		err = reference.Claim(ctx, c.catalog, g, scope)
+	}
 	if err != nil {
+		g.Status.FullPath = ""
 		return reference.Unresolved("parentRef", err)
 	}
-	path := catalog.FullPath(chain)
-	if err := reference.Claim(ctx, c.catalog, g, path); err != nil {
-		return err
-	}
-	g.Status.FullPath = path
+	g.Status.FullPath = scope.Path()
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -168,7 +169,7 @@ var _ = Describe("The full path of a group", func() {
 		f.Create(a, b)
 		older, younger := forge.ByAge(a, b)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path ", "held by the older Group "+older.Namespace+"/acme")
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path ", "held by Group "+older.Namespace+"/acme")
 		Expect(younger.Status.FullPath).To(BeEmpty())
 
 		below := forge.Group("web").Below(younger).Build()
@@ -210,7 +211,7 @@ var _ = Describe("The full path of a group", func() {
 		project := forge.Project("Web").In(acme).Named("web-project").Build()
 		f.Create(acme, group, project)
 		f.ExpectReady(acme)
-		if catalog.Older(group, project) {
+		if claim.Older(group, project) {
 			f.ExpectReady(group)
 			f.ExpectStalled(project, v1alpha1.ReasonAlreadyExists, "Group web-group")
 			f.Delete(group)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -34,7 +35,8 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Control
 		frame: frame.New(c, r,
 			frame.WithOwner(func(ctx context.Context, s *v1alpha1.JobTokenScope) (client.Object, error) {
 				return cat.Target(ctx, s.Namespace, &s.Spec.ProjectRef, nil)
-			})),
+			}),
+			frame.WithClaims(cat.Register(), cat.JobTokenScopeClaims)),
 	}
 }
 
@@ -48,6 +50,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexGrantee)).
 		OnDeclared(&v1alpha1.JobTokenScope{}, c.catalog.Peers(all, catalog.IndexProject, c.catalog.JobTokenScopeKeys)).
+		OnClaimReleased(&v1alpha1.JobTokenScope{}, c.catalog.Waiting(&v1alpha1.JobTokenScope{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -68,8 +71,8 @@ func (c *Controller) reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) e
 	if err != nil {
 		return err
 	}
-	if holder != nil && holder.UID != s.UID {
-		return reference.AlreadyExists(s, holder, "the job token scope of %s", scope.Path())
+	if err := reference.Take(ctx, c.catalog, s, holder, claim.JobTokenScope(scope.Project.UID), "the job token scope of %s", scope.Path()); err != nil {
+		return err
 	}
 	unresolved, err := c.resolve(ctx, s)
 	if err != nil {

@@ -185,7 +185,7 @@ var _ = Describe("A project with two job token scopes", func() {
 		f.Create(one, two)
 		older, younger := forge.ByAge(one, two)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the job token scope of acme/website", "held by the older JobTokenScope "+older.Name)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the job token scope of acme/website", "held by JobTokenScope "+older.Name)
 		f.ExpectRestartWritesNothing()
 		f.Delete(older)
 		f.ExpectReady(younger)

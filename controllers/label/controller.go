@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/reference"
@@ -30,6 +31,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 		client: c, catalog: cat,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.Label](ids),
+			frame.WithClaims(cat.Register(), cat.LabelClaims),
 			frame.WithOwner(func(ctx context.Context, l *v1alpha1.Label) (client.Object, error) {
 				return cat.Target(ctx, l.Namespace, l.Spec.ProjectRef, l.Spec.GroupRef)
 			})),
@@ -48,6 +50,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnPart(&v1alpha1.Group{}, catalog.Standing, c.catalog.Referrers(all, catalog.IndexGroup)).
 		OnReleased(&v1alpha1.Label{}, c.catalog.LabelRivals).
 		OnReleased(&v1alpha1.Label{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+		OnClaimReleased(&v1alpha1.Label{}, c.catalog.Waiting(&v1alpha1.Label{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -81,14 +84,12 @@ func (c *Controller) reconcile(ctx context.Context, l *v1alpha1.Label) error {
 	return reference.Reachable(ctx, c.catalog, field, scope.Target(), scope.Path())
 }
 
-// claim keeps a title from being there twice for a project: of two labels of it the older one is in force.
+// claim keeps a title from being there twice for a project.
 func (c *Controller) claim(ctx context.Context, l *v1alpha1.Label, scope catalog.Scope) error {
 	holder, err := c.catalog.LabelHolder(ctx, scope, l.Spec.Title)
 	if err != nil {
 		return err
 	}
-	if holder != nil && holder.UID != l.UID {
-		return reference.AlreadyExists(l, holder, "the title %s in %s", l.Spec.Title, scope.Path())
-	}
-	return nil
+	k := claim.Label(scope.Target().GetUID(), l.Spec.Title)
+	return reference.Take(ctx, c.catalog, l, holder, k, "the title %s in %s", l.Spec.Title, scope.Path())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/role"
@@ -33,7 +35,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, clk cloc
 		client: c, catalog: cat, clock: clk,
 		frame: frame.New(c, r, frame.WithOwner(func(ctx context.Context, m *v1alpha1.Membership) (client.Object, error) {
 			return cat.Target(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
-		})),
+		}), frame.WithClaims(cat.Register(), cat.MembershipClaims)),
 	}
 }
 
@@ -50,6 +52,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		// A membership of a group changes the role that comes out further down; one of a project only there.
 		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexMember, c.projectMember)).
+		OnClaimReleased(&v1alpha1.Membership{}, c.catalog.Waiting(&v1alpha1.Membership{})).
 		// Only its readiness tells that one further up has expired.
 		OnReady(&v1alpha1.Membership{}, c.catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		Complete(reconcile.AsReconciler(c.client, c))
@@ -71,8 +74,9 @@ func (c *Controller) resolve(ctx context.Context, m *v1alpha1.Membership) error 
 	if err != nil {
 		return err
 	}
-	if of.holder != nil && of.holder.UID != m.UID {
-		return reference.AlreadyExists(m, of.holder, "the membership of %s in %s", u.Spec.Username, of.path)
+	k := claim.Membership(of.uid, u.UID)
+	if err := reference.Take(ctx, c.catalog, m, of.holder, k, "the membership of %s in %s", u.Spec.Username, of.path); err != nil {
+		return err
 	}
 	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = u.Spec.ID, of.path, declared(of.role)
 	return nil
@@ -80,6 +84,7 @@ func (c *Controller) resolve(ctx context.Context, m *v1alpha1.Membership) error 
 
 // target is what a membership is of.
 type target struct {
+	uid    types.UID
 	path   string
 	role   role.Role
 	holder *v1alpha1.Membership
@@ -95,7 +100,7 @@ func (c *Controller) target(ctx context.Context, m *v1alpha1.Membership, u *v1al
 		if err != nil {
 			return of, reference.Unresolved("groupRef", err)
 		}
-		of.path = catalog.FullPath(chain)
+		of.uid, of.path = g.UID, catalog.FullPath(chain)
 		if err := reference.Reachable(ctx, c.catalog, "groupRef", g, of.path); err != nil {
 			return of, err
 		}
@@ -113,7 +118,7 @@ func (c *Controller) target(ctx context.Context, m *v1alpha1.Membership, u *v1al
 	if err != nil {
 		return of, reference.Unresolved("projectRef", err)
 	}
-	of.path = catalog.FullPath(chain, p.Spec.Path)
+	of.uid, of.path = p.UID, catalog.FullPath(chain, p.Spec.Path)
 	if err := reference.Reachable(ctx, c.catalog, "projectRef", p, of.path); err != nil {
 		return of, err
 	}

@@ -185,7 +185,7 @@ var _ = Describe("A membership", func() {
 			f.ExpectReady(older)
 			Expect(older.Status.EffectiveRole).To(Equal(older.Spec.Role), "the younger one gives nothing")
 			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists,
-				"the membership of ada in acme/web is held by the older Membership "+older.Name)
+				"the membership of ada in acme/web is held by Membership "+older.Name)
 			f.Delete(older)
 			f.ExpectReady(younger)
 		})

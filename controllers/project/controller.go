@@ -63,7 +63,8 @@ type Controller struct {
 // New returns the controller.
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
 	p := &Controller{client: c, events: r, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock), options: o}
-	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithFinalizer(Finalizer, p.remove))
+	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithClaims(cat.Register(), cat.ProjectClaims),
+		frame.WithFinalizer(Finalizer, p.remove))
 	return p
 }
 
@@ -89,6 +90,8 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+		OnClaimReleased(&v1alpha1.Group{}, c.catalog.Waiting(&v1alpha1.Project{})).
+		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Project{})).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
@@ -102,17 +105,16 @@ func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconc
 
 // place puts the full path in force, unless it is not to be had.
 func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
-	p.Status.FullPath, p.Status.Visibility = "", ""
 	p.Status.ReadOnly = p.Spec.ReadOnly || p.Spec.Archived
-	chain, err := c.catalog.GroupsOf(ctx, p)
+	scope, err := c.catalog.ProjectScope(ctx, p)
+	if err == nil {
+		err = reference.Claim(ctx, c.catalog, p, scope)
+	}
 	if err != nil {
+		p.Status.FullPath, p.Status.Visibility = "", ""
 		return reference.Unresolved("groupRef", err)
 	}
-	path := catalog.FullPath(chain, p.Spec.Path)
-	if err := reference.Claim(ctx, c.catalog, p, path); err != nil {
-		return err
-	}
-	p.Status.FullPath, p.Status.Visibility = path, catalog.Visibility(p.Spec.Visibility, chain)
+	p.Status.FullPath, p.Status.Visibility = scope.Path(), catalog.Visibility(p.Spec.Visibility, scope.Groups)
 	return nil
 }
 

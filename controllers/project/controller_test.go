@@ -185,7 +185,7 @@ var _ = Describe("The full path of a project", func() {
 		f.Run()
 		older, younger := forge.ByAge(one, two)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path acme/", "held by the older Project "+older.Name)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "full path acme/", "held by Project "+older.Name)
 		Expect(younger.Status.FullPath).To(BeEmpty())
 		Expect(younger.Status.Storage).To(BeEmpty())
 		f.Change(older, func() { older.Spec.Path = "other" })

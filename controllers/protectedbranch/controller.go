@@ -46,6 +46,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids Allo
 		client: c, catalog: cat, repositories: repos,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.ProtectedBranch](ids),
+			frame.WithClaims(cat.Register(), cat.ProtectionClaims),
 			frame.WithOwner(func(ctx context.Context, b *v1alpha1.ProtectedBranch) (client.Object, error) {
 				return cat.Target(ctx, b.Namespace, b.Spec.ProjectRef, b.Spec.GroupRef)
 			}),
@@ -69,6 +70,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.DeployKey{}, c.catalog.Referrers(all, catalog.IndexGrantee)).
 		OnReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Peers(all, catalog.IndexBranch, c.catalog.BranchKeys)).
 		OnReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+		OnClaimReleased(&v1alpha1.ProtectedBranch{}, c.catalog.Waiting(&v1alpha1.ProtectedBranch{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -110,10 +112,8 @@ func (c *Controller) claim(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 	if err != nil {
 		return err
 	}
-	if holder != nil && holder.UID != b.UID {
-		return reference.AlreadyExists(b, holder, "the protection of %s in %s", b.Spec.Branch, scope.Path())
-	}
-	return nil
+	k := catalog.ProtectionClaim(b, scope.Target().GetUID())
+	return reference.Take(ctx, c.catalog, b, holder, k, "the protection of %s in %s", b.Spec.Branch, scope.Path())
 }
 
 // resolve shows whom each level lets through. What does not resolve lets nobody through, and is named.

@@ -193,7 +193,7 @@ var _ = Describe("A branch that is protected twice", func() {
 			f.Create(a, b)
 			older, younger := forge.ByAge(a, b)
 			f.ExpectReady(older)
-			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the protection of release/* in acme/website", "held by the older ProtectedBranch "+older.Name)
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the protection of release/* in acme/website", "held by ProtectedBranch "+older.Name)
 			f.Delete(older)
 			f.ExpectReady(younger)
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -36,6 +37,9 @@ func New(
 		client: c, secrets: secrets, catalog: cat, clock: clk,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.TriggerToken](ids),
+			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {
+				return []claim.Claim{claim.TokenSecret(t.Namespace, t.SecretRef().Name, t.SecretRef().Key)}, nil
+			}),
 			frame.WithOwner(func(ctx context.Context, t *v1alpha1.TriggerToken) (client.Object, error) {
 				return cat.Target(ctx, t.Namespace, &t.Spec.ProjectRef, nil)
 			})),
@@ -59,6 +63,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReferred(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, c.rivals)).
 		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, ownSecretKey)).
 		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexID, catalog.SpecID)).
+		OnClaimReleased(&v1alpha1.TriggerToken{}, c.catalog.Waiting(&v1alpha1.TriggerToken{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
@@ -124,11 +129,12 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) 
 	if err != nil {
 		return err
 	}
-	if oldest := catalog.Oldest(sharing); oldest != nil && oldest.UID != t.UID {
+	k := claim.TokenSecret(t.Namespace, ref.Name, ref.Key)
+	err = reference.Take(ctx, c.catalog, t, claim.Holder(sharing, k), k, "key %s of Secret %s", ref.Key, ref.Name)
+	if err != nil {
 		t.Status.Digest = ""
-		return reference.AlreadyExists(t, oldest, "key %s of Secret %s", ref.Key, ref.Name)
 	}
-	return nil
+	return err
 }
 
 // rivals are the Secrets that hold the value which a token has, or had before it changed: those who name them may have it next.

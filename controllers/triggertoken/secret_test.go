@@ -337,7 +337,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.Create(secret("ci", "token", chosen), t, other)
 		older, younger := forge.ByAge(t, other)
 		f.ExpectReady(older)
-		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret ci is held by the older TriggerToken "+older.Name)
+		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret ci is held by TriggerToken "+older.Name)
 		Expect(younger.Status.Digest).To(BeEmpty())
 		Expect(find(website, chosen)).To(HaveField("UID", older.UID))
 		f.Delete(older)

@@ -1,4 +1,4 @@
-// Package user reconciles users: who holds which username and address.
+// Package user reconciles users: who holds which username, address and Kubernetes identity.
 package user
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -26,7 +27,8 @@ type Controller struct {
 
 // New returns the controller.
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
-	return &Controller{client: c, catalog: cat, frame: frame.New(c, r, frame.WithIDs[*v1alpha1.User](ids))}
+	return &Controller{client: c, catalog: cat, frame: frame.New(c, r,
+		frame.WithIDs[*v1alpha1.User](ids), frame.WithClaims(cat.Register(), catalog.UserClaims))}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=patch
@@ -37,13 +39,15 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return frame.NewWatch(mgr, "user", &v1alpha1.User{}, o).
 		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexUsername, username)).
 		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexEmail, email)).
+		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexKubernetes, kubernetes)).
+		OnClaimReleased(&v1alpha1.User{}, c.catalog.Waiting(&v1alpha1.User{})).
 		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexID, catalog.SpecID)).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
 
 // Reconcile brings one user up to date.
 func (c *Controller) Reconcile(ctx context.Context, u *v1alpha1.User) (reconcile.Result, error) {
-	return c.frame.Run(ctx, u, c.claimUsername, c.claimEmail)
+	return c.frame.Run(ctx, u, c.claimUsername, c.claimEmail, c.claimKubernetes)
 }
 
 func (c *Controller) claimUsername(ctx context.Context, u *v1alpha1.User) error {
@@ -51,10 +55,7 @@ func (c *Controller) claimUsername(ctx context.Context, u *v1alpha1.User) error 
 	if err != nil {
 		return err
 	}
-	if holder.UID != u.UID {
-		return reference.AlreadyExists(u, holder, "username %s", u.Spec.Username)
-	}
-	return nil
+	return reference.Take(ctx, c.catalog, u, holder, claim.Username(u.Spec.Username), "username %s", u.Spec.Username)
 }
 
 func (c *Controller) claimEmail(ctx context.Context, u *v1alpha1.User) error {
@@ -65,10 +66,19 @@ func (c *Controller) claimEmail(ctx context.Context, u *v1alpha1.User) error {
 	if err != nil {
 		return err
 	}
-	if holder.UID != u.UID {
-		return reference.AlreadyExists(u, holder, "email %s", u.Spec.Email)
+	return reference.Take(ctx, c.catalog, u, holder, claim.Email(u.Spec.Email), "email %s", u.Spec.Email)
+}
+
+func (c *Controller) claimKubernetes(ctx context.Context, u *v1alpha1.User) error {
+	k := u.Spec.Kubernetes
+	if k == nil {
+		return nil
 	}
-	return nil
+	holder, err := c.catalog.UserByKubernetes(ctx, k.Username)
+	if err != nil {
+		return err
+	}
+	return reference.Take(ctx, c.catalog, u, holder, claim.Kubernetes(k.Username), "the Kubernetes identity %s", k.Username)
 }
 
 func username(_ context.Context, obj client.Object) []string {
@@ -78,6 +88,13 @@ func username(_ context.Context, obj client.Object) []string {
 func email(_ context.Context, obj client.Object) []string {
 	if e := obj.(*v1alpha1.User).Spec.Email; e != "" {
 		return []string{strings.ToLower(e)}
+	}
+	return nil
+}
+
+func kubernetes(_ context.Context, obj client.Object) []string {
+	if k := obj.(*v1alpha1.User).Spec.Kubernetes; k != nil {
+		return []string{k.Username}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ var _ = Describe("A user", func() {
 			f.Create(first, second)
 			older, younger := forge.ByAge(first, second)
 			f.ExpectReady(older)
-			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, claim, "held by the older User "+older.Name)
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, claim, "held by User "+older.Name)
 			Expect(f.Events()).To(ConsistOf(ContainSubstring("Warning AlreadyExists " + younger.Name)))
 
 			f.Delete(older)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // Users returns all users, in no order. Its cost grows with their number.
@@ -48,7 +49,7 @@ func (c *Catalog) Token(ctx context.Context, id int64) (*v1alpha1.AccessToken, e
 	if len(found) == 0 {
 		return nil, fmt.Errorf("access token with id %d: %w", id, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.HolderOfID(found, id), nil
 }
 
 // DeployKeys returns all deploy keys, in no order.
@@ -69,7 +70,7 @@ func (c *Catalog) DeployKeyByID(ctx context.Context, id int64) (*v1alpha1.Deploy
 	if len(found) == 0 {
 		return nil, fmt.Errorf("deploy key with id %d: %w", id, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.HolderOfID(found, id), nil
 }
 
 func pointers[T any](items []T) []*T {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // ErrNotFound says that nothing in reach of the asker has the name, path or id. What is out of his reach is not told
@@ -37,6 +38,8 @@ type Catalog struct {
 	rootRules []RootGroupRule
 	// memory is nil when nothing is remembered.
 	memory *memory
+	// register is of the process that takes claims.
+	register claim.Register
 }
 
 // New returns a catalog on reader, a cache that AddIndexes was called for. Without rules every namespace may hold root groups.
@@ -55,25 +58,6 @@ func (c *Catalog) MayHoldRootGroup(namespace, groupPath string) bool {
 		}
 	}
 	return false
-}
-
-// Older reports whether a was there before b. Of two that claim the same thing the older one holds it.
-func Older(a, b client.Object) bool {
-	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	if !at.Equal(&bt) {
-		return at.Before(&bt)
-	}
-	return a.GetUID() < b.GetUID()
-}
-
-// Oldest returns the oldest of the objects, or nil.
-func Oldest[T client.Object](objects []T) (oldest T) {
-	for i, o := range objects {
-		if i == 0 || Older(o, oldest) {
-			oldest = o
-		}
-	}
-	return oldest
 }
 
 // object is satisfied by *E for a kind E.

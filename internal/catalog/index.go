@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // The indexes of the cache. Their values are keys as Key and Keys give them, or the plain text that is named.
 const (
-	// IndexID holds spec.id, in decimal, of every kind that has one.
+	// IndexID holds spec.id, in decimal, of every kind that has one; the one of status.id while a replace has dropped it.
 	IndexID = "spec.id"
 	// IndexUsername holds the lower-case usernames of users.
 	IndexUsername = "username"
@@ -30,6 +31,8 @@ const (
 	IndexSecret = "secret"
 	// IndexClaim holds the parent's key and the own segment of groups and projects: who claims which full path.
 	IndexClaim = "claim"
+	// IndexHeld holds what status.claims shows.
+	IndexHeld = "held"
 	// IndexUser holds the keys of the users that an object refers to.
 	IndexUser = "user"
 	// IndexGroup holds the key of the group that an object belongs to.
@@ -111,6 +114,12 @@ func indexes() []index {
 		&v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Badge{}, &v1alpha1.RemoteMirror{}, &v1alpha1.Label{},
 	} {
 		all = append(all, index{o, IndexID, specID})
+	}
+	for _, o := range []client.Object{
+		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.Membership{}, &v1alpha1.DeployKey{},
+		&v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{}, &v1alpha1.Label{}, &v1alpha1.JobTokenScope{},
+	} {
+		all = append(all, index{o, IndexHeld, func(o client.Object) []string { return o.(claim.Object).GetCommonStatus().Claims }})
 	}
 	return append(all,
 		index{&v1alpha1.DeployKey{}, IndexProject, func(o client.Object) []string {
@@ -274,11 +283,12 @@ func levels(spec v1alpha1.ProtectedBranchSpec) []v1alpha1.AccessLevel {
 }
 
 func specID(o client.Object) []string {
-	spec, _ := o.(interface{ IDs() (spec, status *int64) }).IDs()
-	if *spec == 0 {
+	spec, status := o.(claim.Identified).IDs()
+	id := cmp.Or(*spec, *status)
+	if id == 0 {
 		return nil
 	}
-	return []string{strconv.FormatInt(*spec, 10)}
+	return []string{strconv.FormatInt(id, 10)}
 }
 
 func some(value string) []string {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 func (c *Catalog) jobTokenScopes(ctx context.Context, index string, keys ...string) ([]*v1alpha1.JobTokenScope, error) {
@@ -16,14 +17,14 @@ func (c *Catalog) jobTokenScopes(ctx context.Context, index string, keys ...stri
 	return list(ctx, c.reader, &l, func() []v1alpha1.JobTokenScope { return l.Items }, index, keys...)
 }
 
-// JobTokenScopeOf returns the job token scope of a project that is in force: the oldest that is declared for it; nil when there
-// is none.
+// JobTokenScopeOf returns the job token scope of a project that is in force: the one that holds it of those that are declared for it;
+// nil when there is none.
 func (c *Catalog) JobTokenScopeOf(ctx context.Context, s Scope) (*v1alpha1.JobTokenScope, error) {
 	found, err := c.jobTokenScopes(ctx, IndexProject, s.keys()...)
 	if err != nil {
 		return nil, err
 	}
-	return Oldest(belonging(found, s.Target())), nil
+	return claim.Holder(belonging(found, s.Target()), claim.JobTokenScope(s.Target().GetUID())), nil
 }
 
 // JobTokenScopeKeys returns the keys in IndexProject of every way to declare a job token scope for the project of obj, which is

@@ -15,7 +15,7 @@ func UserKeys(u *v1alpha1.User) []string {
 	return append(idKeys(u.Spec.ID), nameKey("", u.Name), pathKey(u.Spec.Username))
 }
 
-// heldKeys is UserKeys without those by which an older user is meant: what is declared for that one is not for this one.
+// heldKeys is UserKeys without those by which another user is meant: what is declared for that one is not for this one.
 func (c *Catalog) heldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
 	keys := []string{nameKey("", u.Name)}
 	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.Spec.ID}} {

@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 func (c *Catalog) labels(ctx context.Context, index string, keys ...string) ([]*v1alpha1.Label, error) {
@@ -45,12 +47,12 @@ type InheritedLabel struct {
 }
 
 // Labels returns the labels that are in force in a scope, the inherited ones included, from the nearest level to the farthest
-// and in no order within one. A label is not in force where an older one of its title is declared for the same target or for
+// and in no order within one. A label is not in force where another one holds its title, that is declared for the same target or for
 // a group above that, nor while another one holds its id.
 func (c *Catalog) Labels(ctx context.Context, s Scope) ([]InheritedLabel, error) {
 	levels := s.levels()
 	declared := make([][]*v1alpha1.Label, len(levels))
-	oldest := map[string]*v1alpha1.Label{}
+	holders := map[string]titled{}
 	inForce := map[*v1alpha1.Label]bool{}
 	for i := len(levels) - 1; i >= 0; i-- {
 		var err error
@@ -58,12 +60,12 @@ func (c *Catalog) Labels(ctx context.Context, s Scope) ([]InheritedLabel, error)
 			return nil, err
 		}
 		for _, l := range declared[i] {
-			if holder := oldest[l.Spec.Title]; holder == nil || Older(l, holder) {
-				oldest[l.Spec.Title] = l
+			if next := of(l, levels[i]); next.precedes(holders[l.Spec.Title]) {
+				holders[l.Spec.Title] = next
 			}
 		}
 		for _, l := range declared[i] {
-			if oldest[l.Spec.Title] == l {
+			if holders[l.Spec.Title].Label == l {
 				inForce[l] = true
 			}
 		}
@@ -74,7 +76,7 @@ func (c *Catalog) Labels(ctx context.Context, s Scope) ([]InheritedLabel, error)
 			if !inForce[l] {
 				continue
 			}
-			holds, err := c.HoldsLabelID(ctx, l)
+			holds, err := c.HoldsID(ctx, l)
 			if err != nil {
 				return nil, err
 			}
@@ -84,6 +86,27 @@ func (c *Catalog) Labels(ctx context.Context, s Scope) ([]InheritedLabel, error)
 		}
 	}
 	return all, nil
+}
+
+// titled is a label that claims a title where it is declared.
+type titled struct {
+	*v1alpha1.Label
+	target types.UID
+	shown  bool
+}
+
+func of(l *v1alpha1.Label, level Scope) titled {
+	target := level.Target().GetUID()
+	return titled{l, target, claim.Label(target, l.Spec.Title).ShownBy(l)}
+}
+
+// precedes reports whether a label holds its title rather than b, which may be nobody, and is of the same target or a group above.
+// Of two that hold theirs each, the one further down came first: it would not have got its title later.
+func (a titled) precedes(b titled) bool {
+	if b.Label == nil || a.shown && b.shown && a.target != b.target {
+		return true
+	}
+	return claim.Precedes(a, a.shown, b, b.shown)
 }
 
 // labelsOf returns the labels that are declared for a scope itself.
@@ -96,34 +119,28 @@ func (c *Catalog) labelsOf(ctx context.Context, s Scope) ([]*v1alpha1.Label, err
 	return belonging(found, s.Target()), err
 }
 
-// HoldsLabelID reports whether a label holds its id. One whose status says so is believed; a new one, whose status is still to
-// come, is looked up.
-func (c *Catalog) HoldsLabelID(ctx context.Context, l *v1alpha1.Label) (bool, error) {
-	if l.Spec.ID == 0 || l.Status.ID == l.Spec.ID {
-		return l.Spec.ID != 0, nil
-	}
-	found, err := c.labels(ctx, IndexID, strconv.FormatInt(l.Spec.ID, 10))
-	return err == nil && Oldest(found).GetUID() == l.UID, err
-}
-
 // LabelExists reports whether there is a label with an id, be it in force or not.
 func (c *Catalog) LabelExists(ctx context.Context, id int64) (bool, error) {
 	found, err := c.labels(ctx, IndexID, strconv.FormatInt(id, 10))
 	return len(found) > 0, err
 }
 
-// LabelHolder returns the oldest label of a title that is declared for a scope itself or for a group above; nil when there is
-// none.
+// LabelHolder returns the label that holds a title in a scope, and is declared for that itself or for a group above; nil when there
+// is none.
 func (c *Catalog) LabelHolder(ctx context.Context, s Scope, title string) (*v1alpha1.Label, error) {
-	var all []*v1alpha1.Label
-	for _, level := range s.levels() {
+	var holder titled
+	for _, level := range slices.Backward(s.levels()) {
 		found, err := c.labels(ctx, IndexLabel, labelKeys(level.keys(), title)...)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, belonging(found, level.Target())...)
+		for _, l := range belonging(found, level.Target()) {
+			if next := of(l, level); next.precedes(holder) {
+				holder = next
+			}
+		}
 	}
-	return Oldest(all), nil
+	return holder.Label, nil
 }
 
 func labelKeys(targets []string, title string) []string {

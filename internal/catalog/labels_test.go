@@ -160,7 +160,7 @@ func TestStanding(t *testing.T) {
 	changed("ready")
 	p.Status.FullPath, p.Status.Conditions[0].Reason = "", v1alpha1.ReasonAlreadyExists
 	changed("its path is another one's")
-	p.Status.Conditions[0].Message = "full path acme/web is held by the older Group web"
+	p.Status.Conditions[0].Message = "full path acme/web is held by Group web"
 	changed("which is told")
 	before := catalog.Standing(p)
 	p.Status.HeadCommit, p.Status.SizeBytes = "0123", 7

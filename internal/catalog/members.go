@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -97,20 +98,14 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 	return below, nil
 }
 
-// members returns the member that each user is of a target by his oldest membership, which is the one that counts.
+// members returns the member that each user is of a target by the membership that counts.
 func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member, error) {
 	found, err := c.memberships(ctx, index, t.keys...)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, func(a, b *v1alpha1.Membership) int {
-		if Older(a, b) {
-			return -1
-		}
-		return 1
-	})
 	var all []Member
-	seen := map[types.UID]bool{}
+	at := map[types.UID]int{}
 	for _, m := range found {
 		if !Belongs(m, t.of) {
 			continue
@@ -122,10 +117,13 @@ func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member
 		if err != nil {
 			return nil, err
 		}
-		if !seen[u.UID] {
-			seen[u.UID] = true
+		i, ok := at[u.UID]
+		if !ok {
+			at[u.UID] = len(all)
 			all = append(all, Member{User: u, Membership: m})
+			continue
 		}
+		all[i].Membership = claim.Holder([]*v1alpha1.Membership{all[i].Membership, m}, claim.Membership(t.of.GetUID(), u.UID))
 	}
 	return all, nil
 }

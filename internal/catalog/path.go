@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // Errors of a group's place in the tree.
@@ -176,17 +178,28 @@ func (p place) keys() []string {
 	return append(idKeys(p.group.Spec.ID), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
 }
 
-// claimant returns the object that holds a segment below a place: the oldest group or project that claims it and may
-// be there, or nil. It is not recursive, so that no nesting makes a look-up slow.
+// uid is that of the group; empty for the root.
+func (p place) uid() types.UID {
+	if p.group == nil {
+		return ""
+	}
+	return p.group.UID
+}
+
+// closing reports whether the place is on its way out: what is there stays for as long, and nothing comes.
+func (p place) closing() bool { return p.group != nil && !p.group.DeletionTimestamp.IsZero() }
+
+// claimant returns the object that holds a segment below a place, of the groups and projects that claim it and may be there, or nil.
+// It is not recursive, so that no nesting makes a look-up slow.
 func (c *Catalog) claimant(ctx context.Context, at place, segment string) (client.Object, error) {
 	keys := at.keys()
 	if at.group != nil && at.group.Spec.ID != 0 {
-		// A pinned id that an older group holds does not name this one.
-		holder, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.Spec.ID, 10))
+		// A pinned id that another group holds does not name this one.
+		having, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.Spec.ID, 10))
 		if err != nil {
 			return nil, err
 		}
-		if !same(Oldest(holder), at.group) {
+		if !same(claim.HolderOfID(having, at.group.Spec.ID), at.group) {
 			keys = keys[1:]
 		}
 	}
@@ -197,7 +210,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	if err != nil {
 		return nil, err
 	}
-	var claimants []client.Object
+	var claimants []claim.Object
 	for _, g := range groups {
 		ok := at.group == nil && c.MayHoldRootGroup(g.Namespace, g.Spec.Path)
 		if at.group != nil {
@@ -210,7 +223,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 		}
 	}
 	if at.group == nil {
-		return Oldest(claimants), nil
+		return holderOf(claimants, at, segment), nil
 	}
 	projects, err := c.projects(ctx, IndexClaim, keys...)
 	if err != nil {
@@ -221,7 +234,20 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 			claimants = append(claimants, p)
 		}
 	}
-	return Oldest(claimants), nil
+	return holderOf(claimants, at, segment), nil
+}
+
+// holderOf returns which of the claimants holds a segment below a place.
+func holderOf(claimants []claim.Object, at place, segment string) client.Object {
+	if len(claimants) == 0 {
+		return nil
+	}
+	k := claim.Path(at.uid(), segment)
+	holder := claim.Holder(claimants, k)
+	if at.closing() && !k.ShownBy(holder) {
+		return nil
+	}
+	return holder
 }
 
 func same(a, b *v1alpha1.Group) bool {
@@ -315,7 +341,7 @@ func (c *Catalog) GroupByID(ctx context.Context, id int64) (*v1alpha1.Group, err
 	if len(found) == 0 {
 		return nil, ErrNotFound
 	}
-	return Oldest(found), nil
+	return claim.HolderOfID(found, id), nil
 }
 
 // GroupByPath returns the group that holds a full path, or ErrNotFound.
@@ -371,7 +397,7 @@ func (c *Catalog) ProjectByID(ctx context.Context, id int64) (*v1alpha1.Project,
 	if len(found) == 0 {
 		return nil, fmt.Errorf("project with id %d: %w", id, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.HolderOfID(found, id), nil
 }
 
 // Current returns a project as it is now, or ErrNotFound when it is gone.

@@ -293,15 +293,3 @@ func TestMayHoldRootGroup(t *testing.T) {
 		})
 	}
 }
-
-func TestOlder(t *testing.T) {
-	g := NewWithT(t)
-	a, b := group("a", "a"), group("a", "b")
-	catalogtest.New(t, b, a)
-	g.Expect(catalog.Older(b, a)).To(BeTrue())
-	g.Expect(catalog.Older(a, b)).To(BeFalse())
-	a.CreationTimestamp = b.CreationTimestamp
-	g.Expect(catalog.Older(a, b)).To(BeTrue(), "of the same second the smaller UID counts, for every process alike")
-	g.Expect(title(catalog.Oldest([]*v1alpha1.Group{b, a}))).To(Equal(title(a)))
-	g.Expect(catalog.Oldest[*v1alpha1.Group](nil)).To(BeNil())
-}

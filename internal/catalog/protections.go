@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -42,6 +44,24 @@ func (s Scope) Path() string {
 
 // Namespace is the one of the project or group.
 func (s Scope) Namespace() string { return s.Target().GetNamespace() }
+
+// Parent is the group right above the project or group; nil for a root group.
+func (s Scope) Parent() *v1alpha1.Group {
+	above, ok := s.Above()
+	if !ok {
+		return nil
+	}
+	return above.Groups[0]
+}
+
+// PathClaim is that of the project or group to its place.
+func (s Scope) PathClaim() claim.Claim {
+	parent := place{group: s.Parent()}.uid()
+	if s.Project != nil {
+		return claim.Path(parent, s.Project.Spec.Path)
+	}
+	return claim.Path(parent, s.Groups[0].Spec.Path)
+}
 
 func (s Scope) keys() []string {
 	if s.Project != nil {
@@ -84,8 +104,8 @@ func (c *Catalog) ProjectScope(ctx context.Context, p *v1alpha1.Project) (Scope,
 }
 
 // ProtectionsIn returns the protections that are declared for a scope itself and in force there: of two of the same branch,
-// one that somebody declared goes before the one that the project made, and the older before the younger. They are in the
-// order of their branches.
+// one that somebody declared goes before the one that the project made, and else the one that holds it. They are in the order of
+// their branches.
 func (c *Catalog) ProtectionsIn(ctx context.Context, s Scope) ([]*v1alpha1.ProtectedBranch, error) {
 	return c.protectionsIn(ctx, s, func(string) bool { return true })
 }
@@ -111,7 +131,7 @@ func (c *Catalog) protectionsIn(ctx context.Context, s Scope, wanted func(name s
 		case !taken:
 			holders[b.Spec.Branch] = len(all)
 			all = append(all, b)
-		case precedes(b, all[i]):
+		case precedes(b, all[i], s.Target().GetUID()):
 			all[i] = b
 		}
 	}
@@ -127,7 +147,7 @@ func (c *Catalog) ProtectionOf(ctx context.Context, s Scope, branch string) (*v1
 	}
 	var holder *v1alpha1.ProtectedBranch
 	for _, b := range found {
-		if Belongs(b, s.Target()) && (holder == nil || precedes(b, holder)) {
+		if Belongs(b, s.Target()) && (holder == nil || precedes(b, holder, s.Target().GetUID())) {
 			holder = b
 		}
 	}
@@ -152,12 +172,21 @@ func branchKeys(targets []string, branch string) []string {
 	return keys
 }
 
-// precedes reports whether a is in force rather than b, which protects the same branch.
-func precedes(a, b *v1alpha1.ProtectedBranch) bool {
+// precedes reports whether a is in force rather than b, which protects the same branch of the target.
+func precedes(a, b *v1alpha1.ProtectedBranch, target types.UID) bool {
 	if IsDefaultProtection(a) != IsDefaultProtection(b) {
 		return IsDefaultProtection(b)
 	}
-	return Older(a, b)
+	k := ProtectionClaim(a, target)
+	return claim.Precedes(a, k.ShownBy(a), b, k.ShownBy(b))
+}
+
+// ProtectionClaim is what a protection claims in its target.
+func ProtectionClaim(b *v1alpha1.ProtectedBranch, target types.UID) claim.Claim {
+	if IsDefaultProtection(b) {
+		return claim.DefaultProtection(target, b.Spec.Branch)
+	}
+	return claim.Protection(target, b.Spec.Branch)
 }
 
 // IsDefaultProtection reports whether a project made the protection for its default branch.
@@ -326,7 +355,7 @@ func (c *Catalog) DeployKey(ctx context.Context, namespace string, ref v1alpha1.
 	} else {
 		var found []*v1alpha1.DeployKey
 		found, err = c.deployKeys(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
-		k = Oldest(found)
+		k = claim.HolderOfID(found, ref.ID)
 	}
 	if err == nil && (k == nil || k.Namespace != namespace || !means(ref, k)) {
 		err = ErrNotFound

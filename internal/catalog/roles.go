@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -123,14 +124,15 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
 }
 
-// membership returns the membership that is in force of a user in one target, or nil: the oldest that belongs to the target.
+// membership returns the membership that is in force of a user in one target, or nil: of those that belong to the target the one
+// that holds it.
 func (c *Catalog) membership(ctx context.Context, u *v1alpha1.User, userKeys []string, t target) (*v1alpha1.Membership, error) {
 	found, err := c.memberships(ctx, IndexMember, MemberKeys(userKeys, t.keys)...)
 	if err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !means(m.Spec.UserRef, u) })
-	return Oldest(belonging(found, t.of)), nil
+	return claim.Holder(belonging(found, t.of), claim.Membership(t.of.GetUID(), u.UID)), nil
 }
 
 // MemberKeys returns the keys in IndexMember of every way to declare a membership of the user in the target.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -91,12 +92,12 @@ func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
 }
 
 // holds reports whether an object holds its full path. One whose status says so is believed; a new one, whose status is still to
-// come, is looked up.
-func (t *Tree) holds(ctx context.Context, obj client.Object, shown string, s Scope) bool {
+// come, is looked up, as is one that was moved.
+func (t *Tree) holds(ctx context.Context, obj claim.Object, shown string, s Scope) bool {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return false
 	}
-	if shown != "" {
+	if shown != "" && s.PathClaim().ShownBy(obj) {
 		return true
 	}
 	holder, err := t.catalog.ByPath(ctx, s.Path())
@@ -156,7 +157,7 @@ func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
 			}
 		}
 	}
-	m := Oldest(own)
+	m := claim.Holder(own, claim.Membership(of.of.GetUID(), t.user.UID))
 	if m == nil || Expired(m, t.now) {
 		return role.None, nil
 	}

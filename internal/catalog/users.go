@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // User returns the user whom a reference names.
@@ -29,7 +30,7 @@ func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.U
 	default:
 		var found []*v1alpha1.User
 		found, err = c.users(ctx, IndexID, strconv.FormatInt(ref.ID, 10))
-		if u = Oldest(found); err == nil && u == nil {
+		if u = claim.HolderOfID(found, ref.ID); err == nil && u == nil {
 			err = ErrNotFound
 		}
 	}
@@ -51,7 +52,7 @@ func (c *Catalog) UserByUsername(ctx context.Context, username string) (*v1alpha
 	if len(found) == 0 {
 		return nil, fmt.Errorf("user %s: %w", username, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.Holder(found, claim.Username(username)), nil
 }
 
 // UserByEmail returns the user who holds an address, which is compared without regard to case.
@@ -63,7 +64,7 @@ func (c *Catalog) UserByEmail(ctx context.Context, email string) (*v1alpha1.User
 	if len(found) == 0 {
 		return nil, fmt.Errorf("user of %s: %w", email, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.Holder(found, claim.Email(email)), nil
 }
 
 // UserByKubernetes returns the user as whom a Kubernetes identity acts.
@@ -75,7 +76,7 @@ func (c *Catalog) UserByKubernetes(ctx context.Context, username string) (*v1alp
 	if len(found) == 0 {
 		return nil, fmt.Errorf("user of the Kubernetes identity %s: %w", username, ErrNotFound)
 	}
-	return Oldest(found), nil
+	return claim.Holder(found, claim.Kubernetes(username)), nil
 }
 
 // Digest is how the value of a token is kept: SHA-256 in lower-case hexadecimal. Values are long and random, so that
@@ -95,7 +96,7 @@ func (c *Catalog) TokenByValue(ctx context.Context, value string) (*v1alpha1.Acc
 	if len(found) == 0 {
 		return nil, ErrNotFound
 	}
-	return Oldest(found), nil
+	return claim.Holder(found, claim.TokenValue(found[0].Status.Digest)), nil
 }
 
 // TokensOfSecret returns the access tokens whose value is kept under one key of one Secret.

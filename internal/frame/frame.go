@@ -24,20 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // Object is a kind of Forgeplane.
-type Object interface {
-	client.Object
-	GetCommonStatus() *v1alpha1.CommonStatus
-}
+type Object = claim.Object
 
 // Identified is a kind that has an integer id in the REST API.
-type Identified interface {
-	Object
-	// IDs returns where the declared id and the id in force are kept.
-	IDs() (spec, status *int64)
-}
+type Identified = claim.Identified
 
 // Allocator hands out ids for Identified kinds.
 type Allocator interface {
@@ -66,6 +60,8 @@ type Frame[T Object] struct {
 	annotate  func(ctx context.Context, obj T) (bool, error)
 	finalizer string
 	finalize  Step[T]
+	register  *claim.Register
+	claims    func(ctx context.Context, obj T) ([]claim.Claim, error)
 }
 
 // Option changes how a Frame works.
@@ -86,6 +82,12 @@ func WithOwner[T Object](owner func(ctx context.Context, obj T) (client.Object, 
 // did.
 func WithAnnotations[T Object](annotate func(ctx context.Context, obj T) (bool, error)) Option[T] {
 	return func(f *Frame[T]) { f.annotate = annotate }
+}
+
+// WithClaims takes away from status.claims what an object does not claim any more, as claims says by its spec, however the steps
+// end. It is a step that takes a claim; r knows which are being taken.
+func WithClaims[T Object](r *claim.Register, claims func(ctx context.Context, obj T) ([]claim.Claim, error)) Option[T] {
+	return func(f *Frame[T]) { f.register, f.claims = r, claims }
 }
 
 // WithFinalizer runs step when an object is being deleted, until it returns nil.
@@ -112,15 +114,44 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 	if err := f.prepare(ctx, obj); errors.Is(err, errSuperseded) {
 		return reconcile.Result{}, nil
 	} else if err != nil {
-		return f.finish(ctx, before, before.DeepCopyObject().(T), 0, err)
+		obj = before.DeepCopyObject().(T)
+		return f.finish(ctx, before, obj, 0, errors.Join(err, f.release(ctx, obj)))
 	}
 	before = obj.DeepCopyObject().(T)
+	if err := f.release(ctx, obj); err != nil {
+		return f.finish(ctx, before, obj, 0, err)
+	}
 	after, err := f.run(ctx, obj, steps)
 	return f.finish(ctx, before, obj, after, err)
 }
 
+// release takes away from the status what the spec does not show any more.
+func (f *Frame[T]) release(ctx context.Context, obj T) error {
+	s := obj.GetCommonStatus()
+	if f.claims == nil || len(s.Claims) == 0 {
+		return nil
+	}
+	declared, err := f.claims(ctx, obj)
+	if err != nil {
+		return fmt.Errorf("looking up what is claimed: %w", err)
+	}
+	var kept []string
+	for _, k := range declared {
+		if k.In(s.Claims) {
+			kept = append(kept, k.String())
+		}
+	}
+	if len(kept) < len(s.Claims) {
+		s.Claims = kept
+	}
+	return nil
+}
+
 // finish says in the conditions how the steps ended, writes what changed in the status, and tells what is news.
 func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duration, err error) (reconcile.Result, error) {
+	if f.register != nil {
+		defer f.register.End(obj.GetUID())
+	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
@@ -263,7 +294,7 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
 	}
 	if holder != nil {
-		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by the older %s; omit spec.id to get a free one",
+		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
 			*spec, name(holder))
 	}
 	*status = *spec
@@ -277,10 +308,18 @@ func name(obj client.Object) string {
 
 // delete runs the finalizer, and lets the object go when it is done.
 func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) {
+	// It keeps what it holds until it is gone, unless it gives that up itself.
+	before := obj.DeepCopyObject().(T)
+	if err := f.release(ctx, obj); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := f.patchStatus(ctx, before, obj); err != nil {
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(err))
+	}
 	if f.finalizer == "" || !controllerutil.ContainsFinalizer(obj, f.finalizer) {
 		return reconcile.Result{}, nil
 	}
-	before := obj.DeepCopyObject().(T)
+	before = obj.DeepCopyObject().(T)
 	err := f.finalize(ctx, obj)
 	if err == nil {
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
@@ -346,7 +385,19 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 	if err := f.client.Status().Patch(ctx, obj, patch); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
+	if takes(before, obj) {
+		// Nobody else looks for who holds it before the cache shows it.
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(obj), before.DeepCopyObject().(T)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("waiting for the status of %s: %w", name(obj), err)
+		}
+	}
 	return nil
+}
+
+// takes reports whether an object holds something that it did not hold before.
+func takes[T Object](before, obj T) bool {
+	had := before.GetCommonStatus().Claims
+	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
 
 // tell records an event when the object begins or ceases to be in trouble. That a new object became ready is no news

@@ -2,8 +2,10 @@ package frame
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -63,6 +65,30 @@ func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
 // not, and may still have been made in the same second as another that claims the same, and come before it.
 func (w *Watch) OnReleased(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(released))
+	return w
+}
+
+// OnClaimReleased wakes up the objects that wait for a claim when the status of obj does not show it any more, or obj is gone. waiting
+// returns, and forgets, their names by the canonical form of the claim.
+func (w *Watch) OnClaimReleased(obj client.Object, waiting func(key string) []types.NamespacedName) *Watch {
+	wake := func(released []string, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, key := range released {
+			for _, name := range waiting(key) {
+				q.Add(reconcile.Request{NamespacedName: name})
+			}
+		}
+	}
+	w.builder.Watches(obj, handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			had, has := e.ObjectOld.(Object).GetCommonStatus().Claims, e.ObjectNew.(Object).GetCommonStatus().Claims
+			if !slices.Equal(had, has) {
+				wake(slices.DeleteFunc(slices.Clone(had), func(key string) bool { return slices.Contains(has, key) }), q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			wake(e.Object.(Object).GetCommonStatus().Claims, q)
+		},
+	})
 	return w
 }
 

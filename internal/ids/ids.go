@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -115,21 +116,21 @@ func (a *Allocator) Next(ctx context.Context, kind string) (int64, error) {
 	return id, nil
 }
 
-// Holder returns the oldest object of the kind of obj that has this id, if it is not obj itself.
+// Holder returns the object of the kind of obj that holds this id, if it is not obj itself.
 func (a *Allocator) Holder(ctx context.Context, obj frame.Identified, id int64) (client.Object, error) {
 	having, err := a.having(ctx, obj, id)
 	if err != nil {
 		return nil, err
 	}
-	oldest := catalog.Oldest(append(having, obj))
-	if oldest.GetUID() == obj.GetUID() {
+	holder := claim.HolderOfID(append(having, obj), id)
+	if holder.GetUID() == obj.GetUID() {
 		return nil, nil
 	}
-	return oldest, nil
+	return holder, nil
 }
 
-// having returns the objects of the kind of obj whose spec.id is id.
-func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]client.Object, error) {
+// having returns the objects of the kind of obj that have an id.
+func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]frame.Identified, error) {
 	gvk, err := apiutil.GVKForObject(obj, a.writer.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind of %T: %w", obj, err)
@@ -143,9 +144,9 @@ func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]
 	if err != nil {
 		return nil, fmt.Errorf("looking up id %d: %w", id, err)
 	}
-	var objects []client.Object
+	var objects []frame.Identified
 	err = meta.EachListItem(found, func(o runtime.Object) error {
-		objects = append(objects, o.(client.Object))
+		objects = append(objects, o.(frame.Identified))
 		return nil
 	})
 	return objects, err

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -33,20 +36,46 @@ func Unresolved(field string, err error) error {
 	}
 }
 
-// Claim succeeds when obj holds a full path.
-func Claim(ctx context.Context, c *catalog.Catalog, obj client.Object, fullPath string) error {
-	holder, err := c.ByPath(ctx, fullPath)
+// Claim succeeds when obj, which is that of the scope, holds its full path, which it takes if nobody does.
+func Claim(ctx context.Context, c *catalog.Catalog, obj frame.Object, s catalog.Scope) error {
+	k := s.PathClaim()
+	if parent := s.Parent(); parent != nil && !parent.DeletionTimestamp.IsZero() && !k.ShownBy(obj) {
+		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "the group %s is being deleted, and nothing new comes below it", s.Parent().Name)
+	}
+	holder, err := c.ByPath(ctx, s.Path())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "a group above does not hold its own full path, so nothing below it can be reached")
 	}
 	if err != nil {
 		return err
 	}
-	if holder.GetUID() != obj.GetUID() {
-		return AlreadyExists(obj, holder, "full path %s", fullPath)
-	}
-	return nil
+	return Take(ctx, c, obj, holder, k, "full path %s", s.Path())
 }
+
+// Take succeeds when obj holds a claim, which it takes if nobody does. The holder is the one that everybody reads; the words name what
+// is claimed.
+func Take(ctx context.Context, c *catalog.Catalog, obj frame.Object, holder client.Object, k claim.Claim, format string, args ...any) error {
+	if !isNil(holder) && holder.GetUID() != obj.GetUID() {
+		s := obj.GetCommonStatus()
+		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(key string) bool { return key == k.String() })
+		return AlreadyExists(obj, holder, format, args...)
+	}
+	taken, err := c.Take(ctx, obj, k)
+	switch {
+	case err != nil:
+		return err
+	case taken.Busy:
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("claims").GroupResource(), k.String(), errBusy)
+	case taken.By != nil:
+		return frame.Waiting(v1alpha1.ReasonAlreadyExists, format+" was held by %s %s, which has not let go of it yet",
+			append(args, kind(taken.By), name(obj, taken.By))...)
+	default:
+		return nil
+	}
+}
+
+// errBusy says that it is to be tried again.
+var errBusy = errors.New("another object takes it at this moment")
 
 // Reachable succeeds when target, which the reference in a field of the spec names, holds its full path.
 func Reachable(ctx context.Context, c *catalog.Catalog, field string, target client.Object, fullPath string) error {
@@ -63,8 +92,11 @@ func Reachable(ctx context.Context, c *catalog.Catalog, field string, target cli
 // AlreadyExists is the outcome for an object that claims what holder, another one, holds.
 func AlreadyExists(obj, holder client.Object, format string, args ...any) error {
 	args = append(args, kind(holder), name(obj, holder))
-	return frame.Stalled(v1alpha1.ReasonAlreadyExists, format+" is held by the older %s %s", args...)
+	return frame.Stalled(v1alpha1.ReasonAlreadyExists, format+" is held by %s %s", args...)
 }
+
+// isNil reports whether there is no object, of whatever type.
+func isNil(obj client.Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
 
 func kind(obj client.Object) string { return reflect.TypeOf(obj).Elem().Name() }
 

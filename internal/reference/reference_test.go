@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -86,15 +90,22 @@ func TestClaimsAndReachability(t *testing.T) {
 		want []string
 	}{
 		"held":                            {holder, "acme", nil},
-		"held by another namespace":       {rival, "Acme", []string{"Stalled AlreadyExists: full path Acme is held by the older Group one/acme"}},
-		"held in the own namespace":       {sibling, "acme", []string{"Stalled AlreadyExists: full path acme is held by the older Group acme"}},
+		"held by another namespace":       {rival, "Acme", []string{"Stalled AlreadyExists: full path Acme is held by Group one/acme"}},
+		"held in the own namespace":       {sibling, "acme", []string{"Stalled AlreadyExists: full path acme is held by Group acme"}},
 		"below one that does not hold it": {below, "Acme/web", []string{"Reconciling ReferenceNotReady: a group above does not hold its own full path, so nothing below it can be reached"}},
 	}
 	for title, tt := range claims {
 		t.Run("a claim "+title, func(t *testing.T) {
-			conditions, err := shown(t, reference.Claim(t.Context(), world.Catalog(), tt.of, tt.path))
-			NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			NewWithT(t).Expect(conditions).To(Equal(tt.want))
+			g, c := NewWithT(t), world.Catalog()
+			chain, err := c.Ancestors(t.Context(), tt.of)
+			g.Expect(err).NotTo(HaveOccurred())
+			scope := catalog.Scope{Groups: chain}
+			g.Expect(scope.Path()).To(Equal(tt.path))
+			of := tt.of.DeepCopy()
+			conditions, err := shown(t, reference.Claim(t.Context(), c, of, scope))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(conditions).To(Equal(tt.want))
+			g.Expect(of.Status.Claims).To(HaveLen(1-len(tt.want)), "the claim is in the status of the holder alone")
 		})
 	}
 
@@ -117,15 +128,74 @@ func TestClaimsAndReachability(t *testing.T) {
 	}
 }
 
+func TestTake_onlyWhatNoStatusShows(t *testing.T) {
+	k := claim.Username("ada")
+	user := func(name string, claims ...string) *v1alpha1.User {
+		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1alpha1.UserSpec{Username: name}}
+		u.Status.Claims = claims
+		return u
+	}
+	take := func(c *catalog.Catalog, of, holder *v1alpha1.User) error {
+		return reference.Take(t.Context(), c, of, holder, k, "username %s", "ada")
+	}
+	g := NewWithT(t)
+	renamed := user("renamed", k.String())
+	world := catalogtest.New(t, renamed)
+	c, taker := world.Catalog(), user("taker")
+	conditions, err := shown(t, take(c, taker, nil))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditions).To(Equal([]string{"Reconciling AlreadyExists: username ada was held by User renamed, which has not let go of it yet"}))
+	g.Expect(taker.Status.Claims).To(BeEmpty())
+	g.Expect(c.Waiting(&v1alpha1.Group{})(k.String())).To(BeEmpty())
+	g.Expect(c.Waiting(&v1alpha1.User{})(k.String())).To(ConsistOf(types.NamespacedName{Name: "taker"}))
+	g.Expect(c.Waiting(&v1alpha1.User{})(k.String())).To(BeEmpty(), "who was told of it waits no more")
+
+	world.Put(user("renamed"))
+	g.Expect(take(c, taker, taker)).To(Succeed())
+	g.Expect(taker.Status.Claims).To(Equal([]string{k.String()}))
+	g.Expect(take(c, taker, taker)).To(Succeed())
+	g.Expect(taker.Status.Claims).To(HaveLen(1))
+
+	second := user("second")
+	g.Expect(take(c, second, second)).To(Satisfy(apierrors.IsConflict), "the cache does not show yet who takes it")
+	g.Expect(second.Status.Claims).To(BeEmpty())
+	c.Register().End("taker")
+	g.Expect(take(c, second, second)).To(Succeed())
+
+	conditions, err = shown(t, take(c, second, taker))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conditions).To(Equal([]string{"Stalled AlreadyExists: username ada is held by User taker"}))
+	g.Expect(second.Status.Claims).To(BeEmpty(), "of two that show it the one that does not hold it lets go")
+}
+
+func TestClaim_belowAGroupThatIsBeingDeleted(t *testing.T) {
+	g := NewWithT(t)
+	acme := group("one", "acme", "acme")
+	acme.UID, acme.DeletionTimestamp, acme.Finalizers = "acme", &metav1.Time{Time: time.Now()}, []string{"example.com/wait"}
+	held, fresh := group("one", "web", "web", "acme"), group("one", "api", "api", "acme")
+	held.Status.Claims = []string{claim.Path("acme", "web").String()}
+	c := catalogtest.New(t, acme, held, fresh).Catalog()
+	claimed := func(of *v1alpha1.Group) []string {
+		conditions, err := shown(t, reference.Claim(t.Context(), c, of.DeepCopy(), catalog.Scope{Groups: []*v1alpha1.Group{of, acme}}))
+		g.Expect(err).NotTo(HaveOccurred())
+		return conditions
+	}
+	g.Expect(claimed(held)).To(BeEmpty())
+	g.Expect(claimed(fresh)).To(Equal([]string{"Reconciling ReferenceNotReady: the group acme is being deleted, and nothing new comes below it"}))
+	_, err := c.ByPath(t.Context(), "acme/api")
+	g.Expect(err).To(MatchError(catalog.ErrNotFound))
+	g.Expect(c.ByPath(t.Context(), "acme/web")).To(HaveField("Name", "web"))
+}
+
 func TestAlreadyExistsNamesTheHolder(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		want string
 	}{
-		"of the own namespace": {reference.AlreadyExists(group("one", "b", "b"), group("one", "a", "a"), "the %s %d", "thing", 7), "the thing 7 is held by the older Group a"},
-		"of another namespace": {reference.AlreadyExists(group("one", "b", "b"), group("two", "a", "a"), "it"), "it is held by the older Group two/a"},
+		"of the own namespace": {reference.AlreadyExists(group("one", "b", "b"), group("one", "a", "a"), "the %s %d", "thing", 7), "the thing 7 is held by Group a"},
+		"of another namespace": {reference.AlreadyExists(group("one", "b", "b"), group("two", "a", "a"), "it"), "it is held by Group two/a"},
 		"of the cluster": {reference.AlreadyExists(&v1alpha1.User{}, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ada"}}, "username %s", "ada"),
-			"username ada is held by the older User ada"},
+			"username ada is held by User ada"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // The verbs of this file do what people do, as the administrator of the cluster. They return when the cache shows it,
@@ -141,7 +141,7 @@ func (f *Forge) ExpectGone(objs ...client.Object) {
 // ByAge returns the objects so that the one comes first that holds what both claim. Of two that were created within the
 // same second, which comes first is up to chance.
 func ByAge[T client.Object](a, b T) (older, younger T) {
-	if catalog.Older(a, b) {
+	if claim.Older(a, b) {
 		return a, b
 	}
 	return b, a

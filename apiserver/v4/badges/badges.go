@@ -219,7 +219,10 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, id int64) (*v1alp
 	if err != nil {
 		return nil, err
 	}
-	b, ok := catalog.WithID(all, id)
+	b, ok, err := catalog.WithID(ctx, f.catalog, all, id)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, endpoint.NotFound("")
 	}

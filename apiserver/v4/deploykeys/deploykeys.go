@@ -223,7 +223,10 @@ func (f *Family) own(ctx context.Context, id int64, what string) (*v1alpha1.Depl
 	if err != nil {
 		return nil, err
 	}
-	k, ok := catalog.WithID(all, id)
+	k, ok, err := catalog.WithID(ctx, f.catalog, all, id)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, endpoint.NotFound(what)
 	}

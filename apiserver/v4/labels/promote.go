@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -68,7 +69,7 @@ func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]cata
 		switch {
 		case a.UID == b.UID:
 			return 0
-		case b.UID == e.UID, a.UID != e.UID && catalog.Older(b, a):
+		case b.UID == e.UID, a.UID != e.UID && claim.Older(b, a):
 			return -1
 		default:
 			return 1
@@ -103,7 +104,7 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 	}
 	for _, l := range merged {
 		// An id that another label holds has that one's subscribers.
-		holds, err := f.catalog.HoldsLabelID(ctx, l.Label)
+		holds, err := f.catalog.HoldsID(ctx, l.Label)
 		if err == nil && holds {
 			err = f.subscriptions.MoveSubscriptions(ctx, subject(l.Spec.ID), subject(into.Spec.ID))
 		}
@@ -125,7 +126,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 		return nil, err
 	}
 	if into != nil {
-		holds, err := f.catalog.HoldsLabelID(ctx, into)
+		holds, err := f.catalog.HoldsID(ctx, into)
 		if err == nil && !holds && into.Spec.ID != e.Spec.ID {
 			err = locked() // it is about to get an id
 		}
@@ -156,13 +157,12 @@ func prioritized(l catalog.ProjectLabel) bool {
 
 // keepPriorities has each project give the label of the group the priority that its own one had, or none.
 func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLabel) error {
-	oldest := map[types.UID]catalog.ProjectLabel{} // the only one of a project that is in force
+	of := map[types.UID][]catalog.ProjectLabel{}
 	for _, l := range merged {
-		if other, ok := oldest[l.Project.UID]; !ok || catalog.Older(l, other) {
-			oldest[l.Project.UID] = l
-		}
+		of[l.Project.UID] = append(of[l.Project.UID], l)
 	}
-	for _, l := range oldest {
+	for p, all := range of {
+		l := claim.Holder(all, claim.Label(p, all[0].Spec.Title)) // the only one of the project that is in force
 		if !prioritized(l) {
 			continue
 		}

@@ -229,7 +229,10 @@ func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.RemoteMirror, err
 	if err != nil {
 		return nil, err
 	}
-	m, ok := catalog.WithID(all, id)
+	m, ok, err := catalog.WithID(ctx, f.catalog, all, id)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, endpoint.NotFound("")
 	}

@@ -199,7 +199,10 @@ func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.TriggerToken, err
 	if err != nil {
 		return nil, err
 	}
-	t, ok := catalog.WithID(all, id)
+	t, ok, err := catalog.WithID(ctx, f.catalog, all, id)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, endpoint.NotFound("")
 	}

@@ -1,0 +1,119 @@
+package group_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// hold keeps an object that is being deleted.
+const hold = "example.com/hold"
+
+// expectRead expects that another process, whose cache may be behind, finds a group by a full path.
+func expectRead(path string, g *v1alpha1.Group) {
+	GinkgoHelper()
+	Eventually(f.Catalog.ByPath).WithArguments(GinkgoT().Context(), path).Should(HaveField("UID", g.UID))
+}
+
+// expectHolder expects that a group holds a full path for everybody.
+func expectHolder(path string, g *v1alpha1.Group) {
+	GinkgoHelper()
+	f.ExpectReady(g)
+	expectRead(path, g)
+	Expect(g.Status.FullPath).To(Equal(path))
+}
+
+var _ = Describe("The holder of a full path", func() {
+	var old, acme *v1alpha1.Group
+
+	// Old is there before acme, in a namespace of its own.
+	BeforeEach(func() {
+		old = forge.Group("old").In(f.NewNamespace()).Build()
+		acme = forge.Group("acme").In(namespace).Build()
+		f.Run()
+		f.Create(old)
+		forge.UntilYounger(old)
+		f.Create(acme)
+		f.ExpectReady(old, acme)
+	})
+
+	It("keeps it when an older group is renamed to it, and what is below it", func() {
+		team := forge.Group("team").In(namespace).BelowPath("acme").Build()
+		f.Create(team)
+		f.ExpectReady(team)
+		f.Change(old, func() { old.Spec.Path = "ACME" })
+		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "full path ACME is held by Group "+namespace+"/acme")
+		expectHolder("acme", acme)
+		expectHolder("acme/team", team)
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("keeps it when an older group moves to the place", func() {
+		top := forge.Group("top").In(namespace).Admitting(v1alpha1.NamespacesFromAll).Build()
+		held := forge.Group("old").Below(top).Build()
+		f.Create(top, held)
+		f.ExpectReady(top, held)
+		f.Change(old, func() { old.Spec.ParentRef = &v1alpha1.Reference{Path: "top"} })
+		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "full path top/old is held by Group "+namespace+"/old")
+		expectHolder("top/old", held)
+	})
+
+	It("keeps it while it is being deleted, and until it is gone", func() {
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Delete(acme)
+		f.Change(old, func() { old.Spec.Path = "acme" })
+		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "is held by Group "+namespace+"/acme")
+		expectRead("acme", acme)
+		f.Change(acme, func() { acme.Finalizers = nil })
+		expectHolder("acme", old)
+	})
+
+	It("gives it up with its own change, and does not get it back from the one that got it", func() {
+		f.Change(acme, func() { acme.Spec.Path = "other" })
+		next := forge.Group("acme").In(old.Namespace).Build()
+		f.Create(next)
+		f.ExpectReady(next, acme)
+		f.Change(acme, func() { acme.Spec.Path = "acme" })
+		f.ExpectStalled(acme, v1alpha1.ReasonAlreadyExists, "is held by Group "+old.Namespace+"/acme")
+		expectHolder("acme", next)
+	})
+
+	It("gives it up while it is being deleted, and gets nothing any more", func() {
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Delete(acme)
+		f.Change(acme, func() { acme.Spec.Path = "free" })
+		f.Change(old, func() { old.Spec.Path = "acme" })
+		expectHolder("acme", old)
+		f.Change(acme, func() { acme.Spec.Path = "acme" })
+		expectHolder("acme", old)
+		f.Change(acme, func() { acme.Finalizers = nil })
+	})
+})
+
+var _ = Describe("A group that is being deleted", func() {
+	It("stays above what is below it, and is nobody's new parent", func() {
+		f.NewStorage("default")
+		f.Run()
+		acme, web := forge.Group("acme").In(namespace).Build(), forge.Group("web").In(namespace).Build()
+		team := forge.Group("team").Below(acme).Build()
+		f.Create(acme, team, web)
+		f.ExpectReady(acme, team, web)
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Delete(acme)
+
+		fresh, project := forge.Group("fresh").Below(acme).Build(), forge.Project("site").In(acme).Build()
+		f.Create(fresh, project)
+		f.Change(web, func() { web.Spec.ParentRef = &v1alpha1.Reference{Name: "acme"} })
+		for _, o := range []frame.Object{fresh, project, web} {
+			f.ExpectWaiting(o, v1alpha1.ReasonReferenceNotReady, "the group acme is being deleted")
+		}
+		expectHolder("acme/team", team)
+
+		f.Change(acme, func() { acme.Finalizers = nil })
+		f.ExpectWaiting(fresh, v1alpha1.ReasonReferenceNotFound, "acme")
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound, "acme")
+	})
+})

@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+// Register is what this process is at with claims.
+func (c *Catalog) Register() *claim.Register { return &c.register }
+
+// Taken is how Take ended.
+type Taken struct {
+	// By is the object whose status still shows the claim; nil when there is none.
+	By client.Object
+	// Busy says that another object is about to take the claim.
+	Busy bool
+}
+
+// Take puts a claim into the status of an object, which is the holder by what everybody reads. That is not enough to take it: the
+// status of an object whose spec has just moved away may still show the claim. Whoever waits for that is told of by Waiting.
+func (c *Catalog) Take(ctx context.Context, obj claim.Object, k claim.Claim) (Taken, error) {
+	s := obj.GetCommonStatus()
+	if k.In(s.Claims) {
+		return Taken{}, nil
+	}
+	if !c.register.Begin(k, obj.GetUID()) {
+		return Taken{Busy: true}, nil
+	}
+	by, err := c.showing(ctx, obj, k)
+	if by != nil {
+		// It may have been released before somebody waited.
+		c.register.Wait(k, kindOf(obj), client.ObjectKeyFromObject(obj))
+		by, err = c.showing(ctx, obj, k)
+	}
+	if by != nil || err != nil {
+		c.register.Cancel(k, obj.GetUID())
+		return Taken{By: by}, err
+	}
+	s.Claims = append(s.Claims[:len(s.Claims):len(s.Claims)], k.String())
+	return Taken{}, nil
+}
+
+// showing returns another object whose status shows a claim of obj, or nil.
+func (c *Catalog) showing(ctx context.Context, obj claim.Object, k claim.Claim) (by client.Object, err error) {
+	lists := []client.ObjectList{listOf(obj)}
+	switch obj.(type) {
+	case *v1alpha1.Group:
+		lists = append(lists, &v1alpha1.ProjectList{})
+	case *v1alpha1.Project:
+		lists = append(lists, &v1alpha1.GroupList{})
+	}
+	for _, l := range lists {
+		if err := c.reader.List(ctx, l, client.MatchingFields{IndexHeld: k.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("looking up who holds %s: %w", k, err)
+		}
+		_ = meta.EachListItem(l, func(r runtime.Object) error {
+			if o := r.(client.Object); o.GetUID() != obj.GetUID() {
+				by = o
+			}
+			return nil
+		})
+	}
+	return by, nil
+}
+
+// Waiting returns, and forgets, the objects of the kind of obj that wait for a claim, which is given in canonical form.
+func (c *Catalog) Waiting(obj client.Object) func(key string) []types.NamespacedName {
+	kind := kindOf(obj)
+	return func(key string) []types.NamespacedName { return c.register.Released(key, kind) }
+}
+
+func kindOf(obj client.Object) string { return reflect.TypeOf(obj).Elem().Name() }
+
+// claims are those of an object that claims one thing at most; none when what it names is not there, or does not let it in.
+func claims(k claim.Claim, err error) ([]claim.Claim, error) {
+	switch {
+	case Misplaced(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return []claim.Claim{k}, nil
+	}
+}
+
+// GroupClaims returns what a group claims by its spec.
+func (c *Catalog) GroupClaims(ctx context.Context, g *v1alpha1.Group) ([]claim.Claim, error) {
+	parent, err := c.Parent(ctx, g)
+	return claims(claim.Path(place{group: parent}.uid(), g.Spec.Path), err)
+}
+
+// ProjectClaims is GroupClaims for a project.
+func (c *Catalog) ProjectClaims(ctx context.Context, p *v1alpha1.Project) ([]claim.Claim, error) {
+	g, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
+	return claims(claim.Path(place{group: g}.uid(), p.Spec.Path), err)
+}
+
+// UserClaims returns what a user claims.
+func UserClaims(_ context.Context, u *v1alpha1.User) ([]claim.Claim, error) {
+	all := []claim.Claim{claim.Username(u.Spec.Username)}
+	if u.Spec.Email != "" {
+		all = append(all, claim.Email(u.Spec.Email))
+	}
+	if k := u.Spec.Kubernetes; k != nil {
+		all = append(all, claim.Kubernetes(k.Username))
+	}
+	return all, nil
+}
+
+// MembershipClaims returns what a membership claims.
+func (c *Catalog) MembershipClaims(ctx context.Context, m *v1alpha1.Membership) ([]claim.Claim, error) {
+	u, err := c.User(ctx, m.Spec.UserRef)
+	if err != nil {
+		return claims(claim.Claim{}, err)
+	}
+	return c.claimsIn(ctx, m, m.Spec.ProjectRef, m.Spec.GroupRef, func(target types.UID) claim.Claim { return claim.Membership(target, u.UID) })
+}
+
+// LabelClaims returns what a label claims.
+func (c *Catalog) LabelClaims(ctx context.Context, l *v1alpha1.Label) ([]claim.Claim, error) {
+	return c.claimsIn(ctx, l, l.Spec.ProjectRef, l.Spec.GroupRef, func(target types.UID) claim.Claim { return claim.Label(target, l.Spec.Title) })
+}
+
+// ProtectionClaims returns what a protection claims.
+func (c *Catalog) ProtectionClaims(ctx context.Context, b *v1alpha1.ProtectedBranch) ([]claim.Claim, error) {
+	return c.claimsIn(ctx, b, b.Spec.ProjectRef, b.Spec.GroupRef, func(target types.UID) claim.Claim { return ProtectionClaim(b, target) })
+}
+
+// JobTokenScopeClaims returns what a job token scope claims.
+func (c *Catalog) JobTokenScopeClaims(ctx context.Context, s *v1alpha1.JobTokenScope) ([]claim.Claim, error) {
+	return c.claimsIn(ctx, s, &s.Spec.ProjectRef, nil, claim.JobTokenScope)
+}
+
+// DeployKeyClaims returns what a deploy key, of a fingerprint, claims.
+func (c *Catalog) DeployKeyClaims(ctx context.Context, k *v1alpha1.DeployKey, fingerprint string) ([]claim.Claim, error) {
+	return c.claimsIn(ctx, k, &k.Spec.ProjectRef, nil, func(target types.UID) claim.Claim { return claim.DeployKey(target, fingerprint) })
+}
+
+// claimsIn is claims for what is declared for a project or group.
+func (c *Catalog) claimsIn(
+	ctx context.Context, obj client.Object, project, group *v1alpha1.Reference, of func(target types.UID) claim.Claim,
+) ([]claim.Claim, error) {
+	target, err := c.Target(ctx, obj.GetNamespace(), project, group)
+	if err != nil {
+		return claims(claim.Claim{}, err)
+	}
+	if !Belongs(obj, target) {
+		return nil, nil
+	}
+	return claims(of(target.GetUID()), nil)
+}

@@ -1,0 +1,176 @@
+// Package claim has the one rule by which one of several objects holds what only one of them can have: a full path, a username, a
+// membership, the title of a label, the protection of a branch, an id. The holder keeps it: an object whose status and spec both
+// show a claim outranks every other claimant, and age decides only while nobody holds it.
+//
+// A claim has a canonical form, which stands in status.claims. It contains the UIDs of what it is made in, so that a rename further
+// up changes nothing, and an object that is made anew inherits nothing.
+package claim
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// Claim is something that one object can hold to the exclusion of others. Two are equal when they exclude each other.
+type Claim struct{ kind, within, name string }
+
+// Path is the claim of a group or project to a segment right below a group, whose UID is empty for the root. Case does not matter.
+func Path(parent types.UID, segment string) Claim {
+	return Claim{"path", string(parent), strings.ToLower(segment)}
+}
+
+// Username is the claim of a user to a username. Case does not matter.
+func Username(username string) Claim { return Claim{"username", "", strings.ToLower(username)} }
+
+// Email is the claim of a user to an address. Case does not matter.
+func Email(address string) Claim { return Claim{"email", "", strings.ToLower(address)} }
+
+// Kubernetes is the claim of a user to be whom a Kubernetes identity acts as.
+func Kubernetes(username string) Claim { return Claim{"kubernetes", "", username} }
+
+// Membership is the claim to say which role a user has in a group or project.
+func Membership(target, user types.UID) Claim {
+	return Claim{"membership", string(target), string(user)}
+}
+
+// Label is the claim to a title among the labels of a group or project.
+func Label(target types.UID, title string) Claim { return Claim{"label", string(target), title} }
+
+// Protection is the claim to protect a branch, or the branches of a wildcard, of a group or project.
+func Protection(target types.UID, branch string) Claim {
+	return Claim{"protection", string(target), branch}
+}
+
+// DefaultProtection is the claim of the protection that a project makes by itself. It does not stand in the way of Protection.
+func DefaultProtection(target types.UID, branch string) Claim {
+	return Claim{"defaultprotection", string(target), branch}
+}
+
+// JobTokenScope is the claim to say which job tokens a project lets in.
+func JobTokenScope(project types.UID) Claim { return Claim{"jobtokenscope", string(project), ""} }
+
+// DeployKey is the claim to a public key, by its fingerprint, among the deploy keys of a project.
+func DeployKey(project types.UID, fingerprint string) Claim {
+	return Claim{"deploykey", string(project), fingerprint}
+}
+
+// TokenSecret is the claim of a token to a key of a Secret in a namespace, which is empty for the Secrets of the platform.
+func TokenSecret(namespace, secret, key string) Claim {
+	return Claim{"tokensecret", namespace, secret + "/" + key}
+}
+
+// TokenValue is the claim of an access token to its value, by the digest.
+func TokenValue(digest string) Claim { return Claim{"tokenvalue", "", digest} }
+
+// String is the canonical form. It is unambiguous: neither a kind, nor a UID, nor a namespace has a slash.
+func (c Claim) String() string { return c.kind + "/" + c.within + "/" + c.name }
+
+// is reports whether a text is the canonical form, without making it.
+func (c Claim) is(text string) bool {
+	kind, rest, _ := strings.Cut(text, "/")
+	within, name, ok := strings.Cut(rest, "/")
+	return ok && kind == c.kind && within == c.within && name == c.name
+}
+
+// In reports whether the claim is one of those, in canonical form.
+func (c Claim) In(all []string) bool {
+	for _, text := range all {
+		if c.is(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Object is an object of a kind that has a status.
+type Object interface {
+	client.Object
+	GetCommonStatus() *v1alpha1.CommonStatus
+}
+
+// ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. The status of one that was last
+// reconciled before there were claims shows it by saying that what is declared now is in force.
+func (c Claim) ShownBy(o Object) bool {
+	s := o.GetCommonStatus()
+	if len(s.Claims) > 0 {
+		return c.In(s.Claims)
+	}
+	observed := o.GetGeneration()
+	if !o.GetDeletionTimestamp().IsZero() {
+		observed-- // a deletion counts as a change
+	}
+	return s.ObservedGeneration == observed && observed > 0 &&
+		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
+}
+
+// inPlace reports whether the status of a group or project says where it is, be it ready or not.
+func inPlace(o Object) bool {
+	switch o := o.(type) {
+	case *v1alpha1.Group:
+		return o.Status.FullPath != ""
+	case *v1alpha1.Project:
+		return o.Status.FullPath != ""
+	default:
+		return false
+	}
+}
+
+// Holder returns which of the objects whose spec shows a claim holds it; the zero T when there are none.
+func Holder[T Object](claimants []T, c Claim) T {
+	return first(claimants, func(o T) bool { return c.ShownBy(o) })
+}
+
+// Identified is an object of a kind that has a REST id.
+type Identified interface {
+	Object
+	// IDs returns where the declared id and the id in force are kept.
+	IDs() (spec, status *int64)
+}
+
+// HolderOfID is Holder for the claim to a REST id, which stands in status.id.
+func HolderOfID[T Identified](claimants []T, id int64) T {
+	return first(claimants, func(o T) bool {
+		_, status := o.IDs()
+		return *status == id
+	})
+}
+
+// first returns the object that goes before all others.
+func first[T client.Object](all []T, shown func(T) bool) (found T) {
+	if len(all) == 1 {
+		return all[0]
+	}
+	foundShown := false
+	for i, o := range all {
+		if is := shown(o); i == 0 || Precedes(o, is, found, foundShown) {
+			found, foundShown = o, is
+		}
+	}
+	return found
+}
+
+// Precedes reports whether of two objects that claim the same a holds it rather than b, when the status of each shows it or not.
+// What is being deleted takes nothing that it does not hold yet.
+func Precedes(a client.Object, aShown bool, b client.Object, bShown bool) bool {
+	if aShown != bShown {
+		return aShown
+	}
+	if aStays := a.GetDeletionTimestamp().IsZero(); !aShown && aStays != b.GetDeletionTimestamp().IsZero() {
+		return aStays
+	}
+	return Older(a, b)
+}
+
+// Older reports whether a was there before b. Of the same second the smaller UID counts, for every process alike.
+func Older(a, b client.Object) bool {
+	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if !at.Equal(&bt) {
+		return at.Before(&bt)
+	}
+	return a.GetUID() < b.GetUID()
+}

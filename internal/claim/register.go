@@ -1,0 +1,85 @@
+package claim
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Register is what one process is at with claims: which are being taken, and who waits for one. Only one process takes claims at a
+// time, and what it has written is in its cache a moment later; until then the register keeps a second one from taking the same.
+// The zero Register is ready for use, by several goroutines.
+type Register struct {
+	mu     sync.Mutex
+	taking map[string]types.UID
+	// waiting are the names of objects by their kinds.
+	waiting map[string]map[string]map[types.NamespacedName]struct{}
+}
+
+// Begin reports whether an object may take a claim now: nobody else is about to.
+func (r *Register) Begin(c Claim, taker types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := c.String()
+	if by, ok := r.taking[key]; ok {
+		return by == taker
+	}
+	if r.taking == nil {
+		r.taking = map[string]types.UID{}
+	}
+	r.taking[key] = taker
+	return true
+}
+
+// End says that the cache shows what became of the claims that an object had begun to take.
+func (r *Register) End(taker types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, by := range r.taking {
+		if by == taker {
+			delete(r.taking, key)
+		}
+	}
+}
+
+// Cancel says that an object does not take a claim after all.
+func (r *Register) Cancel(c Claim, taker types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if key := c.String(); r.taking[key] == taker {
+		delete(r.taking, key)
+	}
+}
+
+// Wait has an object of a kind be told of by Released when the claim is free.
+func (r *Register) Wait(c Claim, kind string, name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := c.String()
+	if r.waiting == nil {
+		r.waiting = map[string]map[string]map[types.NamespacedName]struct{}{}
+	}
+	if r.waiting[key] == nil {
+		r.waiting[key] = map[string]map[types.NamespacedName]struct{}{}
+	}
+	if r.waiting[key][kind] == nil {
+		r.waiting[key][kind] = map[types.NamespacedName]struct{}{}
+	}
+	r.waiting[key][kind][name] = struct{}{}
+}
+
+// Released returns, and forgets, the objects of a kind that wait for a claim in canonical form.
+func (r *Register) Released(key, kind string) []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := r.waiting[key]
+	names := make([]types.NamespacedName, 0, len(waiting[kind]))
+	for name := range waiting[kind] {
+		names = append(names, name)
+	}
+	delete(waiting, kind)
+	if len(waiting) == 0 {
+		delete(r.waiting, key)
+	}
+	return names
+}
