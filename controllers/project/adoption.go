@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,8 +82,8 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 }
 
 // tell writes down what became of a repository.
-func (c *Controller) tell(p *v1alpha1.Project, r *v1alpha1.RetainedRepository, action, verb, reason string) {
-	about, object := audit.ObjectOf(p, p.Status.FullPath), audit.ObjectOf(r, "")
+func (c *Controller) tell(p *v1alpha1.Project, written client.Object, action, verb, reason string) {
+	about, object := audit.ObjectOf(p, p.Status.FullPath), audit.ObjectOf(written, "")
 	object.Verb = verb
 	c.options.Audit.Write(audit.Event{
 		Door: audit.Controller, Action: action, Result: audit.Done, Reason: reason, About: &about, Objects: []audit.Object{object},
@@ -129,8 +130,41 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if !r.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	if err := c.succeed(ctx, p, r); err != nil {
+		return err
+	}
 	if err := c.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing RetainedRepository %s: %w", r.Name, err)
+	}
+	return nil
+}
+
+// succeed puts the project in the place of the deleted one where others have let that in by its id and UID, over REST. That is not for
+// a project of somebody else, to whom an administrator gives the repository.
+func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
+	was := r.Spec.Project
+	if p.Namespace != was.Namespace || p.Spec.ID != was.ID {
+		return nil
+	}
+	scopes, err := c.catalog.JobTokenScopesNaming(ctx, was.ID, was.UID)
+	if err != nil || len(scopes) == 0 {
+		return err
+	}
+	if namespace, err := c.namespaceUID(ctx, p.Namespace); err != nil || string(namespace) != was.NamespaceUID {
+		return err
+	}
+	for _, j := range scopes {
+		written := j.DeepCopy()
+		for i := range written.Spec.Allowlist {
+			if ref := &written.Spec.Allowlist[i].ProjectRef; ref.ID == was.ID && ref.UID == was.UID {
+				ref.UID = string(p.UID)
+			}
+		}
+		err := c.client.Patch(ctx, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("putting the new UID into JobTokenScope %s: %w", client.ObjectKeyFromObject(j), err)
+		}
+		c.tell(p, written, "adopt", "update", "the entry of project "+strconv.FormatInt(was.ID, 10)+" had uid "+was.UID)
 	}
 	return nil
 }

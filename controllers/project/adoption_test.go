@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -118,6 +119,29 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Expect(again.Spec.ID).To(Equal(r.Spec.Project.ID))
 		Expect(again.Status.AdoptedRepository).To(Equal(r.Name))
 		Expect(f.Events()).To(ContainElement(And(ContainSubstring("Normal Adopted website"), ContainSubstring(r.Spec.Project.UID))))
+	})
+
+	It("is let in where the deleted one was, by its id and UID", func() {
+		web := forge.Project("website").In(acme).Build()
+		other := forge.Project("other").In(acme).Build()
+		f.Create(web, other)
+		f.ExpectReady(web, other)
+		scope := forge.JobTokenScope("other").Of(other).Build()
+		scope.Spec.Allowlist = []v1alpha1.AllowlistEntry{
+			{ProjectRef: catalog.Refer(web)}, {ProjectRef: v1alpha1.Reference{ID: web.Spec.ID + 100, UID: string(web.UID)}},
+		}
+		f.Create(scope)
+		commit := push(web, "main")
+		f.ExpectReady(web)
+		drop(web)
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+		f.Refresh(scope)
+		Expect(scope.Spec.Allowlist).To(ConsistOf(
+			HaveField("ProjectRef", catalog.Refer(again)), HaveField("ProjectRef.UID", scope.Spec.Allowlist[1].ProjectRef.UID),
+		))
+		Expect(scope.Spec.Allowlist[1].ProjectRef.UID).NotTo(Equal(string(again.UID)), "that was another id's")
 	})
 
 	It("is told of in the audit log, with the recorded UID and the new one", func() {

@@ -37,6 +37,16 @@ func (c *Catalog) JobTokenScopeKeys(ctx context.Context, obj client.Object) []st
 	return c.ProjectKeys(ctx, p)
 }
 
+// JobTokenScopesNaming returns the job token scopes, of whatever namespace, in which an entry names a project by this id and UID.
+func (c *Catalog) JobTokenScopesNaming(ctx context.Context, id int64, uid string) ([]*v1alpha1.JobTokenScope, error) {
+	found, err := c.jobTokenScopes(ctx, IndexGrantee, idKey(id))
+	return slices.DeleteFunc(found, func(j *v1alpha1.JobTokenScope) bool {
+		return !slices.ContainsFunc(j.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) bool {
+			return e.ProjectRef.ID == id && e.ProjectRef.UID == uid
+		})
+	}), err
+}
+
 // Allowed returns the project that an entry of a job token scope lets in, of whatever namespace, or ErrNotFound. One that is
 // being deleted, or has no valid place in the tree, is not found: what holds it up is not for another namespace to know.
 func (c *Catalog) Allowed(ctx context.Context, j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) (Scope, error) {

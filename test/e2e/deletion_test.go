@@ -69,7 +69,9 @@ spec:
 		clone.Commit("more.txt", "More.\n")
 		clone.MustPush("main")
 		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
-		Expect(attic.as("dana").Clone(attic.url("kept")).RefusedPush("main")).To(ContainSubstring("main"), "it is protected again")
+		dana := attic.as("dana").Clone(attic.url("kept"))
+		dana.Commit("less.txt", "Less.\n")
+		Expect(dana.RefusedPush("main")).To(ContainSubstring("protected"), "it is protected again")
 	})
 
 	It("over REST keeps what is declared, and removes what REST has made", func() {
@@ -82,7 +84,7 @@ spec:
 			ID int `json:"id"`
 		}](root, http.StatusCreated, "POST /projects", fmt.Sprintf(`{"path":"box","namespace_id":%s}`, attic.kubectl("get", "group", "attic", "--output=jsonpath={.spec.id}")))
 		attic.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "project", "--all")
-		box := repositoryOf("attic", "box")
+		box := repositoryOf("attic", attic.kubectl("get", "project", fmt.Sprintf("--field-selector=spec.id=%d", made.ID), "--output=jsonpath={.items[0].metadata.name}"))
 		Expect(root.Status(fmt.Sprintf("DELETE /projects/%d", made.ID))).To(Equal(http.StatusAccepted))
 		Expect(root.Status("DELETE /projects/attic%2Fshelf")).To(Equal(http.StatusAccepted))
 		Eventually(box).WithTimeout(soon).WithPolling(polling).ShouldNot(BeADirectory())
