@@ -36,9 +36,9 @@ type Controller struct {
 	frame        *frame.Frame[*v1alpha1.RetainedRepository]
 }
 
-// New returns the controller. It tells log what is purged; nil is nobody.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, log *audit.Log) *Controller {
-	k := &Controller{client: c, catalog: cat, repositories: repos, audit: log}
+// New returns the controller. Purges are told to the audit log, which may be nil.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, told *audit.Log) *Controller {
+	k := &Controller{client: c, catalog: cat, repositories: repos, audit: told}
 	k.frame = frame.New(c, r, frame.WithFinalizer(repository.RetainedFinalizer, k.remove))
 	return k
 }

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,7 +56,7 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 		return fmt.Errorf("writing the record of %s: %w", retained.Name, err)
 	}
 	file := recordFile(s, PathOfRetained(retained))
-	if there, err := os.ReadFile(file); err == nil && string(there) == string(text) {
+	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
 	if err := replace(file, text); err != nil {
