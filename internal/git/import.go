@@ -128,17 +128,26 @@ func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string,
 	if err != nil {
 		return "", "", err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines, refs := bufio.NewScanner(bytes.NewReader(out)), 0
 	for lines.Scan() {
 		value, name, _ := strings.Cut(lines.Text(), "\t")
+		if (strings.HasPrefix(name, branches) || strings.HasPrefix(name, tags)) && !strings.HasSuffix(name, "^{}") {
+			refs++
+		}
 		if ref, ok := strings.CutPrefix(value, "ref: refs/heads/"); ok && name == "HEAD" && CheckRefName("refs/heads/"+ref) == nil {
 			branch = ref
 		} else if IsObjectID(value) && format == "" {
 			format = map[int]string{40: "sha1", 64: "sha256"}[len(value)]
 		}
 	}
+	if refs > maxImportedRefs {
+		return "", "", limitf("The repository has %d branches and tags, more than the %d that the server allows an import.", refs, maxImportedRefs)
+	}
 	return branch, format, lines.Err()
 }
+
+// maxImportedRefs is how many branches and tags an import may have: git makes a file for each of them at first, and syncs it.
+const maxImportedRefs = 100_000
 
 // limit returns a context that ends with a cause when the repository takes more than limit bytes, and a func that ends the watch.
 func (r *Repository) limit(ctx context.Context, limit int64, cause error) (context.Context, func()) {

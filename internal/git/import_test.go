@@ -207,3 +207,20 @@ func TestImportStopsAtTheLimitWhileItRuns(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestImport_ofTooManyRefs(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	var refs strings.Builder
+	for i := range 100_001 {
+		fmt.Fprintf(&refs, "%s refs/tags/v%06d\n", id, i)
+	}
+	if err := os.WriteFile(c.Dir+"/.git/packed-refs", []byte(refs.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := repository(t, newEngine(t), t.TempDir(), "1.git")
+	err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true})
+	if git.LimitReached(err) != "The repository has 100002 branches and tags, more than the 100000 that the server allows an import." {
+		t.Errorf("got %v", err)
+	}
+}

@@ -105,6 +105,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		{restRows, b.measureREST},
 		{labelRows, b.measureLabels},
 		{contentRows, b.measureContent},
+		{hostileRows, b.measureHostile},
 		{startRows, b.measureStarts},
 	} {
 		if !b.wants(group.ids...) || ctx.Err() != nil {

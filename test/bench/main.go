@@ -16,11 +16,15 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/forgeplane/forgeplane/test/bench/hostile"
 	"github.com/forgeplane/forgeplane/test/bench/reference"
 )
 
 func main() {
 	if status, called := reference.Main(os.Args); called {
+		os.Exit(status)
+	}
+	if status, called := hostile.Main(os.Args); called {
 		os.Exit(status)
 	}
 	os.Exit(command())

@@ -130,7 +130,7 @@ func rows() []*figures.Row {
 			Bound: &figures.Bound{Of: figures.Difference, AtMost: 0.5}},
 		{ID: rowMirrorIdleWrites, Name: "requests that write while nothing happens, 500 mirrors", Unit: figures.Writes, Bound: atMost(0)},
 	}
-	all = append(append(all, restRowsUnmeasured()...), contentRowsUnmeasured()...)
+	all = append(append(append(all, restRowsUnmeasured()...), contentRowsUnmeasured()...), hostileRowsUnmeasured()...)
 	return append(all,
 		&figures.Row{ID: rowLabelList, Name: "list 20 of 200 labels", Unit: figures.PerSecond, Against: "a bare handler",
 			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
