@@ -290,10 +290,12 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 type forgetful struct{ *activity.Store }
 
 // Subscribe implements labels.Subscriptions.
-func (forgetful) Subscribe(context.Context, int64, activity.Subject) (bool, error) { return true, nil }
+func (forgetful) Subscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+	return true, nil
+}
 
 // Unsubscribe implements labels.Subscriptions.
-func (forgetful) Unsubscribe(context.Context, int64, activity.Subject) (bool, error) {
+func (forgetful) Unsubscribe(context.Context, activity.User, activity.Subject) (bool, error) {
 	return true, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -80,13 +81,26 @@ func openActivity(ctx context.Context, o *options) (*activity.Store, error) {
 
 // addSweeper adds to mgr what removes the activity of objects that are gone.
 func addSweeper(mgr ctrl.Manager, s shared) error {
-	sweeper := activity.NewSweeper(s.activity, map[string]activity.Exists{
-		activity.KindLabel: s.catalog.LabelExists, activity.KindTriggerToken: s.catalog.TriggerTokenExists,
+	sweeper := activity.NewSweeper(s.activity, map[string]activity.Having{
+		activity.KindLabel: known(s.catalog.LabelsWithID), activity.KindTriggerToken: known(s.catalog.TriggerTokensWithID),
+		activity.KindUser: known(s.catalog.UsersWithID),
 	}, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
 	if err := mgr.Add(sweeper); err != nil {
 		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
 	}
 	return nil
+}
+
+// known turns a look-up of the catalog into one of the activity database.
+func known[T client.Object](with func(context.Context, int64) ([]T, error)) activity.Having {
+	return func(ctx context.Context, id int64) ([]activity.Known, error) {
+		found, err := with(ctx, id)
+		all := make([]activity.Known, len(found))
+		for i, o := range found {
+			all[i] = activity.Known{UID: o.GetUID(), Created: o.GetCreationTimestamp().Time}
+		}
+		return all, err
+	}
 }
 
 // activityReachable checks whether the database answers. Who asks is told no reason, so the log is.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun" // builds queries for either engine
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 )
@@ -34,7 +35,7 @@ type Options struct {
 type Store struct {
 	database
 	clock      clock.PassiveClock
-	subscribed *memory[subscriber, sets.Set[int64]]
+	subscribed *memory[subscriber, sets.Set[types.UID]]
 	uses       marks
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -22,16 +23,16 @@ func TestWhatOneStoreWritesAnotherReadsSoon(t *testing.T) {
 			make func() error
 			want []int64
 		}{
-			{func() error { _, err := one.Subscribe(t.Context(), userMax, label(1)); return err }, []int64{1}},
+			{func() error { _, err := one.Subscribe(t.Context(), who(userMax), label(1)); return err }, []int64{1}},
 			{func() error { return one.MoveSubscriptions(t.Context(), label(1), label(2)) }, []int64{2}},
 			{func() error { return one.RemoveSubscriptions(t.Context(), label(2)) }, nil},
 		} {
 			g.Expect(change.make()).To(Succeed())
 			expectSubscribed(t, one, userMax, change.want...)
-			g.Eventually(func() ([]int64, error) {
-				ids, err := other.Subscribed(t.Context(), userMax, activity.KindLabel)
+			g.Eventually(func() ([]types.UID, error) {
+				ids, err := other.Subscribed(t.Context(), who(userMax), activity.KindLabel)
 				return ids.UnsortedList(), err
-			}).WithTimeout(2 * time.Second).Should(ConsistOf(change.want))
+			}).WithTimeout(2 * time.Second).Should(ConsistOf(uids(change.want...)))
 		}
 	})
 }
@@ -41,7 +42,7 @@ func TestAnAnswerCountsForASecond(t *testing.T) {
 		now := clocktesting.NewFakePassiveClock(noon)
 		g, one, other := NewWithT(t), openAt(t, database, now), openAt(t, database, now)
 		expectSubscribed(t, other, userMax)
-		g.Expect(one.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+		g.Expect(one.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 		now.SetTime(noon.Add(999 * time.Millisecond))
 		expectSubscribed(t, other, userMax)
 		now.SetTime(noon.Add(time.Second))
@@ -62,18 +63,18 @@ func TestWhoeverWritesReadsIt(t *testing.T) {
 					case <-done:
 						return
 					default:
-						_, err := store.Subscribed(t.Context(), userMax, activity.KindLabel)
+						_, err := store.Subscribed(t.Context(), who(userMax), activity.KindLabel)
 						g.Expect(err).NotTo(HaveOccurred())
 					}
 				}
 			})
 		}
 		for range 30 {
-			g.Expect(store.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+			g.Expect(store.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 			expectSubscribed(t, store, userMax, 1)
 			g.Expect(store.MoveSubscriptions(t.Context(), label(1), label(2))).To(Succeed())
 			expectSubscribed(t, store, userMax, 2)
-			g.Expect(store.Unsubscribe(t.Context(), userMax, label(2))).To(BeTrue())
+			g.Expect(store.Unsubscribe(t.Context(), who(userMax), label(2))).To(BeTrue())
 			expectSubscribed(t, store, userMax)
 		}
 		close(done)
@@ -99,10 +100,10 @@ func TestAnySequenceOfChangesDoesWhatItDoesToASet(t *testing.T) {
 			has := model[user].Has(one)
 			switch random.IntN(8) {
 			case 0, 1, 2:
-				g.Expect(store.Subscribe(t.Context(), user, label(one))).To(Equal(!has))
+				g.Expect(store.Subscribe(t.Context(), who(user), label(one))).To(Equal(!has))
 				model[user].Insert(one)
 			case 3, 4:
-				g.Expect(store.Unsubscribe(t.Context(), user, label(one))).To(Equal(has))
+				g.Expect(store.Unsubscribe(t.Context(), who(user), label(one))).To(Equal(has))
 				model[user].Delete(one)
 			case 5, 6:
 				g.Expect(store.MoveSubscriptions(t.Context(), label(one), label(other))).To(Succeed())
@@ -136,7 +137,7 @@ func BenchmarkSubscribed(b *testing.B) {
 			store := openAt(b, database(b), now)
 			for user := range int64(100) {
 				for id := range int64(20) {
-					_, err := store.Subscribe(b.Context(), user, label(id))
+					_, err := store.Subscribe(b.Context(), who(user), label(id))
 					g.Expect(err).NotTo(HaveOccurred())
 				}
 			}
@@ -145,7 +146,7 @@ func BenchmarkSubscribed(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
 						now.SetTime(now.Now().Add(pass))
-						if _, err := store.Subscribed(b.Context(), userMax, activity.KindLabel); err != nil {
+						if _, err := store.Subscribed(b.Context(), who(userMax), activity.KindLabel); err != nil {
 							b.Fatal(err)
 						}
 					}

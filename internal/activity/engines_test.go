@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -80,7 +82,22 @@ func openAt(tb testing.TB, database string, c clock.PassiveClock) *activity.Stor
 	return store
 }
 
-func label(id int64) activity.Subject { return activity.Subject{Kind: activity.KindLabel, ID: id} }
+func label(id int64) activity.Subject {
+	return activity.Subject{Kind: activity.KindLabel, ID: id, UID: uid(id)}
+}
+
+// uid is that of the object that has an id, and who the user.
+func uid(id int64) types.UID { return types.UID(fmt.Sprint("uid-", id)) }
+
+func who(id int64) activity.User { return activity.User{ID: id, UID: uid(id)} }
+
+func uids(ids ...int64) []types.UID {
+	all := make([]types.UID, len(ids))
+	for i, id := range ids {
+		all[i] = uid(id)
+	}
+	return all
+}
 
 // lockTables keeps writers from the tables until it is told to unlock them.
 func lockTables(tb testing.TB, database string) (unlock func()) {

@@ -80,11 +80,11 @@ func TestAnOutageIsTidedOver(t *testing.T) {
 	}
 	store := open(t, u.String())
 	g.Expect(store.Check(t.Context())).To(Succeed())
-	g.Expect(store.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+	g.Expect(store.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 
 	w.cut()
 	g.Expect(store.Check(t.Context())).To(MatchError(And(ContainSubstring(w.address), Not(ContainSubstring(password)))))
-	_, err = store.Subscribe(t.Context(), userMax, label(2))
+	_, err = store.Subscribe(t.Context(), who(userMax), label(2))
 	g.Expect(err).To(MatchError(Not(ContainSubstring(password))))
 	g.Expect(store.Use(t.Context(), trigger(1), noon)).NotTo(Succeed())
 
@@ -92,5 +92,5 @@ func TestAnOutageIsTidedOver(t *testing.T) {
 	g.Eventually(func() error { return store.Check(t.Context()) }).WithTimeout(5 * time.Second).Should(Succeed())
 	expectSubscribed(t, store, userMax, 1)
 	g.Expect(store.Use(t.Context(), trigger(1), noon)).To(Succeed(), "the use whose note was lost is not taken for written")
-	g.Expect(store.LastUsed(t.Context(), activity.KindTriggerToken, 1)).To(HaveLen(1))
+	g.Expect(store.LastUsed(t.Context(), activity.KindTriggerToken, uid(1))).To(HaveLen(1))
 }

@@ -23,14 +23,14 @@ func TestARestartFindsTheData(t *testing.T) {
 		g := NewWithT(t)
 		before, err := activity.Open(t.Context(), activity.Options{Database: database})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(before.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+		g.Expect(before.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 		g.Expect(before.Use(t.Context(), trigger(1), noon)).To(Succeed())
 		g.Expect(before.Close()).To(Succeed())
 
 		after := open(t, database)
 		expectSubscribed(t, after, userMax, 1)
 		expectLastUsed(t, after, map[int64]time.Time{1: noon})
-		g.Expect(after.Subscribe(t.Context(), userMax, label(1))).To(BeFalse())
+		g.Expect(after.Subscribe(t.Context(), who(userMax), label(1))).To(BeFalse())
 	})
 }
 
@@ -64,7 +64,7 @@ func openAndSubscribe(database string) error {
 	if err != nil {
 		return err
 	}
-	changed, err := store.Subscribe(context.Background(), userMax, label(1))
+	changed, err := store.Subscribe(context.Background(), who(userMax), label(1))
 	if err != nil {
 		return err
 	}
@@ -119,18 +119,18 @@ func TestManyStoresOpenAtOnce(t *testing.T) {
 func TestACallWhoseContextHasEndedChangesNothing(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, database string) {
 		g, store := NewWithT(t), open(t, database)
-		g.Expect(store.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 		g.Expect(store.Use(t.Context(), trigger(1), noon)).To(Succeed())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for name, call := range map[string]func() error{
-			"Subscribe":           func() error { _, err := store.Subscribe(ctx, userMax, label(2)); return err },
-			"Unsubscribe":         func() error { _, err := store.Unsubscribe(ctx, userMax, label(1)); return err },
-			"Subscribed":          func() error { _, err := store.Subscribed(ctx, userMax, activity.KindLabel); return err },
+			"Subscribe":           func() error { _, err := store.Subscribe(ctx, who(userMax), label(2)); return err },
+			"Unsubscribe":         func() error { _, err := store.Unsubscribe(ctx, who(userMax), label(1)); return err },
+			"Subscribed":          func() error { _, err := store.Subscribed(ctx, who(userMax), activity.KindLabel); return err },
 			"MoveSubscriptions":   func() error { return store.MoveSubscriptions(ctx, label(1), label(2)) },
 			"RemoveSubscriptions": func() error { return store.RemoveSubscriptions(ctx, label(1)) },
 			"Use":                 func() error { return store.Use(ctx, trigger(2), noon) },
-			"LastUsed":            func() error { _, err := store.LastUsed(ctx, activity.KindTriggerToken, 1); return err },
+			"LastUsed":            func() error { _, err := store.LastUsed(ctx, activity.KindTriggerToken, uid(1)); return err },
 			"RemoveUses":          func() error { return store.RemoveUses(ctx, trigger(1)) },
 			"Check":               func() error { return store.Check(ctx) },
 		} {
@@ -153,7 +153,7 @@ func TestACallWaitsForALockNoLongerThanItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		begun := time.Now()
-		_, err := store.Subscribe(ctx, userMax, label(1))
+		_, err := store.Subscribe(ctx, who(userMax), label(1))
 		g.Expect(err).To(MatchError(context.DeadlineExceeded))
 		g.Expect(time.Since(begun)).To(BeNumerically("<", 3*time.Second))
 	})
@@ -164,7 +164,7 @@ func TestACallWithoutAnEndHasOneAllTheSame(t *testing.T) {
 		t.Parallel() // it waits for seconds to pass
 		g, store := NewWithT(t), open(t, database)
 		defer lockTables(t, database)()
-		_, err := store.Subscribe(t.Context(), userMax, label(1))
+		_, err := store.Subscribe(t.Context(), who(userMax), label(1))
 		g.Expect(err).To(MatchError(And(ContainSubstring("subscribing user 7 to label 1"), ContainSubstring("did not answer within 5s"))))
 	})
 }

@@ -16,26 +16,26 @@ const userMax, userDana = 7, 8
 func expectSubscribed(t *testing.T, store *activity.Store, user int64, ids ...int64) {
 	t.Helper()
 	g := NewWithT(t)
-	got, err := store.Subscribed(t.Context(), user, activity.KindLabel)
+	got, err := store.Subscribed(t.Context(), who(user), activity.KindLabel)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(sets.List(got)).To(Equal(sets.List(sets.New(ids...))))
+	g.Expect(sets.List(got)).To(Equal(sets.List(sets.New(uids(ids...)...))))
 }
 
 func TestASubscriptionIsMadeAndEndedOnce(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, database string) {
 		g, store := NewWithT(t), open(t, database)
 		expectSubscribed(t, store, userMax)
-		g.Expect(store.Subscribe(t.Context(), userMax, label(1))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 		expectSubscribed(t, store, userMax, 1)
-		g.Expect(store.Subscribe(t.Context(), userMax, label(1))).To(BeFalse())
-		g.Expect(store.Subscribe(t.Context(), userMax, label(2))).To(BeTrue())
-		g.Expect(store.Subscribe(t.Context(), userDana, label(1))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), label(1))).To(BeFalse())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), label(2))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userDana), label(1))).To(BeTrue())
 		expectSubscribed(t, store, userMax, 1, 2)
 		expectSubscribed(t, store, userDana, 1)
-		g.Expect(store.Unsubscribe(t.Context(), userMax, label(1))).To(BeTrue())
+		g.Expect(store.Unsubscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
 		expectSubscribed(t, store, userMax, 2)
-		g.Expect(store.Unsubscribe(t.Context(), userMax, label(1))).To(BeFalse())
-		g.Expect(store.Unsubscribe(t.Context(), 99, label(1))).To(BeFalse())
+		g.Expect(store.Unsubscribe(t.Context(), who(userMax), label(1))).To(BeFalse())
+		g.Expect(store.Unsubscribe(t.Context(), who(99), label(1))).To(BeFalse())
 		expectSubscribed(t, store, userDana, 1)
 	})
 }
@@ -43,10 +43,10 @@ func TestASubscriptionIsMadeAndEndedOnce(t *testing.T) {
 func TestKindsAreApart(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, database string) {
 		g, store := NewWithT(t), open(t, database)
-		g.Expect(store.Subscribe(t.Context(), userMax, activity.Subject{Kind: "issue", ID: 1})).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), activity.Subject{Kind: "issue", ID: 1, UID: uid(1)})).To(BeTrue())
 		expectSubscribed(t, store, userMax)
 		g.Expect(store.RemoveSubscriptions(t.Context(), label(1))).To(Succeed())
-		g.Expect(store.Subscribed(t.Context(), userMax, "issue")).To(HaveKey(int64(1)))
+		g.Expect(store.Subscribed(t.Context(), who(userMax), "issue")).To(HaveKey(uid(1)))
 	})
 }
 
@@ -55,10 +55,10 @@ func TestMovedSubscriptionsLeaveEachSubscriberOnce(t *testing.T) {
 		g, store := NewWithT(t), open(t, database)
 		const many = 1234
 		for user := range int64(many) {
-			g.Expect(store.Subscribe(t.Context(), user, label(1))).To(BeTrue())
+			g.Expect(store.Subscribe(t.Context(), who(user), label(1))).To(BeTrue())
 		}
-		g.Expect(store.Subscribe(t.Context(), userMax, label(2))).To(BeTrue())
-		g.Expect(store.Subscribe(t.Context(), many, label(2))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(userMax), label(2))).To(BeTrue())
+		g.Expect(store.Subscribe(t.Context(), who(many), label(2))).To(BeTrue())
 		expectSubscribed(t, store, userMax, 1, 2)
 		g.Expect(store.MoveSubscriptions(t.Context(), label(1), label(2))).To(Succeed())
 		for user := range int64(many + 1) {
@@ -75,7 +75,7 @@ func TestRemovedSubscriptionsAreThoseOfTheSubject(t *testing.T) {
 		g, store := NewWithT(t), open(t, database)
 		for _, user := range []int64{userMax, userDana} {
 			for _, id := range []int64{1, 2} {
-				g.Expect(store.Subscribe(t.Context(), user, label(id))).To(BeTrue())
+				g.Expect(store.Subscribe(t.Context(), who(user), label(id))).To(BeTrue())
 			}
 		}
 		for range 2 {
@@ -91,8 +91,8 @@ func TestOfManyWhoSubscribeTheSameAtOnceOneChangesIt(t *testing.T) {
 		g := NewWithT(t)
 		stores := []*activity.Store{open(t, database), open(t, database)}
 		for _, change := range []func(*activity.Store) (bool, error){
-			func(s *activity.Store) (bool, error) { return s.Subscribe(t.Context(), userMax, label(1)) },
-			func(s *activity.Store) (bool, error) { return s.Unsubscribe(t.Context(), userMax, label(1)) },
+			func(s *activity.Store) (bool, error) { return s.Subscribe(t.Context(), who(userMax), label(1)) },
+			func(s *activity.Store) (bool, error) { return s.Unsubscribe(t.Context(), who(userMax), label(1)) },
 		} {
 			var group sync.WaitGroup
 			var changes atomic.Int32

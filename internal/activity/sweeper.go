@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -21,15 +23,23 @@ const (
 	maxMissing = 100_000
 )
 
-// Exists reports whether there is an object with a REST id.
-type Exists func(ctx context.Context, id int64) (bool, error)
+// Known is an object as far as rows have to know of it.
+type Known struct {
+	UID types.UID
+	// Created is when it was made.
+	Created time.Time
+}
+
+// Having returns the objects of a kind that have a REST id, be they in force or not.
+type Having func(ctx context.Context, id int64) ([]Known, error)
 
 // Sweeper removes what a database holds of objects that have been gone for a day. When a label is deleted over REST, its
 // subscriptions are removed at once. Those of one that is deleted in another way, and the uses of a trigger token in any case, are
-// left to the Sweeper: nobody sees them, and they are only in the way.
+// left to the Sweeper: nobody sees them, and they are only in the way. It also gives rows that were written before there were UIDs
+// those of the objects that they are of.
 type Sweeper struct {
 	store   *Store
-	kinds   map[string]Exists
+	kinds   map[string]Having
 	clock   clock.WithTicker
 	log     logr.Logger
 	missing map[Subject]time.Time
@@ -37,25 +47,25 @@ type Sweeper struct {
 
 // NewSweeper returns a sweeper that has seen nothing yet. Of kinds of subjects that are not among those of kinds it leaves
 // everything.
-func NewSweeper(s *Store, kinds map[string]Exists, c clock.WithTicker, log logr.Logger) *Sweeper {
+func NewSweeper(s *Store, kinds map[string]Having, c clock.WithTicker, log logr.Logger) *Sweeper {
 	return &Sweeper{store: s, kinds: kinds, clock: c, log: log, missing: map[Subject]time.Time{}}
 }
 
 // NeedLeaderElection is true: one of several replicas suffices.
 func (*Sweeper) NeedLeaderElection() bool { return true }
 
-// Start looks every hour until ctx ends.
+// Start looks at once, and every hour until ctx ends.
 func (s *Sweeper) Start(ctx context.Context) error {
 	ticker := s.clock.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
+		if err := errors.Join(s.look(ctx), s.store.ForgetServers(ctx)); err != nil && ctx.Err() == nil {
+			s.log.Error(err, "Looking for activity of objects that are gone")
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
-		}
-		if err := errors.Join(s.look(ctx), s.store.ForgetServers(ctx)); err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Looking for activity of objects that are gone")
 		}
 	}
 }
@@ -63,25 +73,37 @@ func (s *Sweeper) Start(ctx context.Context) error {
 // look removes the rows of objects that have been missing for long enough, and remembers the others that are missing.
 func (s *Sweeper) look(ctx context.Context) error {
 	missing, swept := map[Subject]time.Time{}, 0
-	for kind, exists := range s.kinds {
+	// gone removes the rows of a subject that is missing, when it is time to.
+	gone := func(subject Subject, remove func(context.Context) error) error {
+		since, known := s.missing[subject]
+		if !known {
+			since = s.clock.Now()
+		}
+		if s.clock.Since(since) < sweepGrace || swept == maxSwept {
+			if len(missing) < maxMissing {
+				missing[subject] = since
+			}
+			return nil
+		}
+		swept++
+		return remove(ctx)
+	}
+	if err := s.fillInUsers(ctx, gone); err != nil {
+		return err
+	}
+	for kind, having := range s.kinds {
 		for _, table := range []any{(*subscription)(nil), (*use)(nil)} {
 			err := s.store.eachSubject(ctx, table, kind, func(subject Subject) error {
-				is, err := exists(ctx, subject.ID)
-				if is || err != nil {
+				known, err := having(ctx, subject.ID)
+				if err != nil || slices.ContainsFunc(known, func(o Known) bool { return o.UID == subject.UID }) {
 					return err
 				}
-				since, known := s.missing[subject]
-				if !known {
-					since = s.clock.Now()
-				}
-				if s.clock.Since(since) < sweepGrace || swept == maxSwept {
-					if len(missing) < maxMissing {
-						missing[subject] = since
+				if subject.UID == "" && len(known) == 1 {
+					if err := s.store.fillIn(ctx, subject, known[0]); err != nil {
+						return err
 					}
-					return nil
 				}
-				swept++
-				return s.store.remove(ctx, subject)
+				return gone(subject, func(ctx context.Context) error { return s.store.remove(ctx, subject) })
 			})
 			if err != nil {
 				return err
@@ -89,6 +111,34 @@ func (s *Sweeper) look(ctx context.Context) error {
 		}
 	}
 	s.missing = missing
+	return nil
+}
+
+// fillInUsers gives the rows of users their UIDs where they are missing. What is left is of users who are gone.
+func (s *Sweeper) fillInUsers(ctx context.Context, gone func(Subject, func(context.Context) error) error) error {
+	having := s.kinds[KindUser]
+	if having == nil {
+		return nil
+	}
+	for after, more := int64(0), true; more; {
+		ids, err := s.store.usersToFillIn(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, after = range ids {
+			known, err := having(ctx, after)
+			if err == nil && len(known) == 1 {
+				err = s.store.fillInUser(ctx, after, known[0])
+			}
+			if err == nil {
+				err = gone(Subject{Kind: KindUser, ID: after}, func(ctx context.Context) error { return s.store.removeOfUser(ctx, after) })
+			}
+			if err != nil {
+				return err
+			}
+		}
+		more = len(ids) == subjectsAtOnce
+	}
 	return nil
 }
 
@@ -102,28 +152,35 @@ func (s *Store) remove(ctx context.Context, subject Subject) error {
 
 // eachSubject calls do with each subject of a kind that a table has rows of.
 func (s *Store) eachSubject(ctx context.Context, table any, kind string, do func(Subject) error) error {
-	for after, more := int64(0), true; more; {
-		ids, err := s.subjects(ctx, table, kind, after)
+	for after, more := (Subject{Kind: kind}), true; more; {
+		subjects, err := s.subjects(ctx, table, after)
 		if err != nil {
 			return err
 		}
-		for _, after = range ids {
-			if err := do(Subject{Kind: kind, ID: after}); err != nil {
+		for _, after = range subjects {
+			if err := do(after); err != nil {
 				return err
 			}
 		}
-		more = len(ids) == subjectsAtOnce
+		more = len(subjects) == subjectsAtOnce
 	}
 	return nil
 }
 
-func (s *Store) subjects(ctx context.Context, table any, kind string, after int64) (ids []int64, err error) {
+func (s *Store) subjects(ctx context.Context, table any, after Subject) ([]Subject, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	err = s.read.NewSelect().Model(table).Distinct().Column("subject_id").
-		Where("subject_kind = ?", kind).Where("subject_id > ?", after).Order("subject_id").Limit(subjectsAtOnce).Scan(ctx, &ids)
+	var ids []int64
+	var uids []types.UID
+	err := s.read.NewSelect().Model(table).Distinct().Column("subject_id", "subject_uid").Where("subject_kind = ?", after.Kind).
+		Where("(subject_id, subject_uid) > (?, ?)", after.ID, after.UID).
+		Order("subject_id", "subject_uid").Limit(subjectsAtOnce).Scan(ctx, &ids, &uids)
 	if err != nil {
-		return nil, failed(ctx, fmt.Sprintf("listing what there is of each %s", kind), err)
+		return nil, failed(ctx, fmt.Sprintf("listing what there is of each %s", after.Kind), err)
 	}
-	return ids, nil
+	subjects := make([]Subject, len(ids))
+	for i := range ids {
+		subjects[i] = Subject{after.Kind, ids[i], uids[i]}
+	}
+	return subjects, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 )
 
@@ -16,6 +17,7 @@ type use struct {
 
 	SubjectKind string    `bun:"subject_kind,pk"`
 	SubjectID   int64     `bun:"subject_id,pk"`
+	SubjectUID  types.UID `bun:"subject_uid,pk"`
 	LastUsed    time.Time `bun:"last_used"`
 }
 
@@ -32,32 +34,37 @@ func (s *Store) Use(ctx context.Context, subject Subject, at time.Time) error {
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	row := &use{SubjectKind: subject.Kind, SubjectID: subject.ID, LastUsed: at}
-	_, err := s.write.NewInsert().Model(row).
-		On("CONFLICT (subject_kind, subject_id) DO UPDATE").Set("last_used = EXCLUDED.last_used").
-		Where("?TableAlias.last_used < EXCLUDED.last_used").Exec(ctx)
-	if err != nil {
+	row := &use{SubjectKind: subject.Kind, SubjectID: subject.ID, SubjectUID: subject.UID, LastUsed: at}
+	if err := note(ctx, s.write, row); err != nil {
 		s.uses.forget(subject)
 		return failed(ctx, fmt.Sprintf("noting the use of %s", subject), err)
 	}
 	return nil
 }
 
-// LastUsed returns when each of the subjects of a kind was last used; what was never used is not in it.
-func (s *Store) LastUsed(ctx context.Context, kind string, ids ...int64) (map[int64]time.Time, error) {
-	last := make(map[int64]time.Time, len(ids))
-	if len(ids) == 0 {
+// note writes a use, unless a later one is written.
+func note(ctx context.Context, db bun.IDB, row *use) error {
+	_, err := db.NewInsert().Model(row).
+		On("CONFLICT (subject_kind, subject_id, subject_uid) DO UPDATE").Set("last_used = EXCLUDED.last_used").
+		Where("?TableAlias.last_used < EXCLUDED.last_used").Exec(ctx)
+	return err
+}
+
+// LastUsed returns when each of the subjects of a kind was last used, by their UIDs; what was never used is not in it.
+func (s *Store) LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
+	last := make(map[types.UID]time.Time, len(uids))
+	if len(uids) == 0 {
 		return last, nil
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	var rows []use
-	err := s.read.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_id IN ?", bun.Tuple(ids)).Scan(ctx)
+	err := s.read.NewSelect().Model(&rows).Where("subject_kind = ?", kind).Where("subject_uid IN ?", bun.Tuple(uids)).Where("subject_uid <> ''").Scan(ctx)
 	if err != nil {
 		return nil, failed(ctx, fmt.Sprintf("reading when each %s was last used", kind), err)
 	}
 	for _, row := range rows {
-		last[row.SubjectID] = row.LastUsed.UTC()
+		last[row.SubjectUID] = row.LastUsed.UTC()
 	}
 	return last, nil
 }
@@ -67,7 +74,7 @@ func (s *Store) RemoveUses(ctx context.Context, subject Subject) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	defer s.uses.forget(subject)
-	_, err := s.write.NewDelete().Model(&use{SubjectKind: subject.Kind, SubjectID: subject.ID}).WherePK().Exec(ctx)
+	_, err := s.write.NewDelete().Model(&use{SubjectKind: subject.Kind, SubjectID: subject.ID, SubjectUID: subject.UID}).WherePK().Exec(ctx)
 	if err != nil {
 		return failed(ctx, fmt.Sprintf("removing the uses of %s", subject), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/internal/activity"
 )
@@ -14,13 +15,17 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 func expectLastUsed(t *testing.T, store *activity.Store, want map[int64]time.Time) {
 	t.Helper()
 	g := NewWithT(t)
-	got, err := store.LastUsed(t.Context(), activity.KindTriggerToken, 1, 2, 3)
+	got, err := store.LastUsed(t.Context(), activity.KindTriggerToken, uid(1), uid(2), uid(3))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(got).To(Equal(want))
+	expected := map[types.UID]time.Time{}
+	for id, at := range want {
+		expected[uid(id)] = at
+	}
+	g.Expect(got).To(Equal(expected))
 }
 
 func trigger(id int64) activity.Subject {
-	return activity.Subject{Kind: activity.KindTriggerToken, ID: id}
+	return activity.Subject{Kind: activity.KindTriggerToken, ID: id, UID: uid(id)}
 }
 
 func TestTheLastUseIsTheLatest(t *testing.T) {

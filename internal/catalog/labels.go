@@ -119,10 +119,9 @@ func (c *Catalog) labelsOf(ctx context.Context, s Scope) ([]*v1alpha1.Label, err
 	return belonging(found, s.Target()), err
 }
 
-// LabelExists reports whether there is a label with an id, be it in force or not.
-func (c *Catalog) LabelExists(ctx context.Context, id int64) (bool, error) {
-	found, err := c.labels(ctx, IndexID, strconv.FormatInt(id, 10))
-	return len(found) > 0, err
+// LabelsWithID returns the labels that declare an id, be they in force or not.
+func (c *Catalog) LabelsWithID(ctx context.Context, id int64) ([]*v1alpha1.Label, error) {
+	return c.labels(ctx, IndexID, strconv.FormatInt(id, 10))
 }
 
 // LabelHolder returns the label that holds a title in a scope, and is declared for that itself or for a group above; nil when there

@@ -69,10 +69,9 @@ func (c *Catalog) TriggerTokensOfSecret(ctx context.Context, namespace string, r
 	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.SecretRef().Key != ref.Key }), nil
 }
 
-// TriggerTokenExists reports whether there is a trigger token with an id, be it in force or not.
-func (c *Catalog) TriggerTokenExists(ctx context.Context, id int64) (bool, error) {
-	found, err := c.triggerTokens(ctx, IndexID, strconv.FormatInt(id, 10))
-	return len(found) > 0, err
+// TriggerTokensWithID returns the trigger tokens that declare an id, be they in force or not.
+func (c *Catalog) TriggerTokensWithID(ctx context.Context, id int64) ([]*v1alpha1.TriggerToken, error) {
+	return c.triggerTokens(ctx, IndexID, strconv.FormatInt(id, 10))
 }
 
 // TriggerTokensOfDigest returns the trigger tokens of all namespaces whose accepted value has a digest.

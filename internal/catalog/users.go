@@ -43,6 +43,11 @@ func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.U
 	return u, nil
 }
 
+// UsersWithID returns the users who declare an id, be they in force or not.
+func (c *Catalog) UsersWithID(ctx context.Context, id int64) ([]*v1alpha1.User, error) {
+	return c.users(ctx, IndexID, strconv.FormatInt(id, 10))
+}
+
 // UserByUsername returns the user who holds a username, which is compared without regard to case.
 func (c *Catalog) UserByUsername(ctx context.Context, username string) (*v1alpha1.User, error) {
 	found, err := c.users(ctx, IndexUsername, strings.ToLower(username))

@@ -5,9 +5,11 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/lru"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/activity"
@@ -18,10 +20,10 @@ import (
 // Subscriptions are who is to be told of what happens to a label; the activity store keeps them.
 type Subscriptions interface {
 	// Subscribe and Unsubscribe report whether they changed anything.
-	Subscribe(ctx context.Context, userID int64, s activity.Subject) (changed bool, err error)
-	Unsubscribe(ctx context.Context, userID int64, s activity.Subject) (changed bool, err error)
+	Subscribe(ctx context.Context, u activity.User, s activity.Subject) (changed bool, err error)
+	Unsubscribe(ctx context.Context, u activity.User, s activity.Subject) (changed bool, err error)
 	// Subscribed returns the ids of the subjects of a kind that a user is subscribed to.
-	Subscribed(ctx context.Context, userID int64, kind string) (sets.Set[int64], error)
+	Subscribed(ctx context.Context, u activity.User, kind string) (sets.Set[types.UID], error)
 	MoveSubscriptions(ctx context.Context, from, to activity.Subject) error
 	RemoveSubscriptions(ctx context.Context, s activity.Subject) error
 }
@@ -125,7 +127,7 @@ func (f *Family) unsubscribe(ctx context.Context, r *labelRequest) (Label, error
 }
 
 func (f *Family) changeSubscription(
-	ctx context.Context, key string, change func(context.Context, int64, activity.Subject) (bool, error),
+	ctx context.Context, key string, change func(context.Context, activity.User, activity.Subject) (bool, error),
 ) (Label, error) {
 	l, err := f.find(ctx, key)
 	if err != nil {
@@ -135,7 +137,7 @@ func (f *Family) changeSubscription(
 	if err != nil {
 		return Label{}, err
 	}
-	changed, err := change(ctx, u.Spec.ID, subject(l.Spec.ID))
+	changed, err := change(ctx, activity.User{ID: u.Spec.ID, UID: u.UID}, subject(l.Label))
 	if err != nil {
 		return Label{}, err
 	}
@@ -145,4 +147,6 @@ func (f *Family) changeSubscription(
 	return f.show(ctx, l)
 }
 
-func subject(id int64) activity.Subject { return activity.Subject{Kind: activity.KindLabel, ID: id} }
+func subject(l *v1alpha1.Label) activity.Subject {
+	return activity.Subject{Kind: activity.KindLabel, ID: l.Spec.ID, UID: l.UID}
+}

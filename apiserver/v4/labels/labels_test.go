@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,30 +21,30 @@ import (
 )
 
 // subscribers are who is subscribed to which label.
-type subscribers map[int64]sets.Set[int64]
+type subscribers map[activity.Subject]sets.Set[activity.User]
 
-func (s subscribers) Subscribe(_ context.Context, user int64, to activity.Subject) (bool, error) {
-	if s[to.ID].Has(user) {
+func (s subscribers) Subscribe(_ context.Context, user activity.User, to activity.Subject) (bool, error) {
+	if s[to].Has(user) {
 		return false, nil
 	}
-	if s[to.ID] == nil {
-		s[to.ID] = sets.Set[int64]{}
+	if s[to] == nil {
+		s[to] = sets.Set[activity.User]{}
 	}
-	s[to.ID].Insert(user)
+	s[to].Insert(user)
 	return true, nil
 }
 
-func (s subscribers) Unsubscribe(_ context.Context, user int64, from activity.Subject) (bool, error) {
-	was := s[from.ID].Has(user)
-	s[from.ID].Delete(user)
+func (s subscribers) Unsubscribe(_ context.Context, user activity.User, from activity.Subject) (bool, error) {
+	was := s[from].Has(user)
+	s[from].Delete(user)
 	return was, nil
 }
 
-func (s subscribers) Subscribed(_ context.Context, user int64, kind string) (sets.Set[int64], error) {
-	to := sets.Set[int64]{}
+func (s subscribers) Subscribed(_ context.Context, user activity.User, kind string) (sets.Set[types.UID], error) {
+	to := sets.Set[types.UID]{}
 	for label, users := range s {
 		if kind == activity.KindLabel && users.Has(user) {
-			to.Insert(label)
+			to.Insert(label.UID)
 		}
 	}
 	return to, nil
@@ -50,15 +52,46 @@ func (s subscribers) Subscribed(_ context.Context, user int64, kind string) (set
 
 func (s subscribers) MoveSubscriptions(_ context.Context, from, to activity.Subject) error {
 	if from != to {
-		s[to.ID] = s[to.ID].Union(s[from.ID])
-		delete(s, from.ID)
+		s[to] = s[to].Union(s[from])
+		delete(s, from)
 	}
 	return nil
 }
 
 func (s subscribers) RemoveSubscriptions(_ context.Context, of activity.Subject) error {
-	delete(s, of.ID)
+	delete(s, of)
 	return nil
+}
+
+// subscribe subscribes users to the oldest label of an id.
+func (f forge) subscribe(t *testing.T, label int64, users ...int64) {
+	t.Helper()
+	for _, id := range users {
+		u, err := f.Catalog.User(t.Context(), v1alpha1.Reference{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = f.subscribers.Subscribe(t.Context(), activity.User{ID: id, UID: u.UID}, f.subject(t, label))
+	}
+}
+
+// subscribed returns the users who are subscribed to the oldest label of an id.
+func (f forge) subscribed(t *testing.T, label int64) (ids []int64) {
+	t.Helper()
+	for u := range f.subscribers[f.subject(t, label)] {
+		ids = append(ids, u.ID)
+	}
+	return ids
+}
+
+func (f forge) subject(t *testing.T, label int64) activity.Subject {
+	t.Helper()
+	found, err := f.Catalog.LabelsWithID(t.Context(), label)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("there is no label %d: %v", label, err)
+	}
+	oldest := slices.MinFunc(found, func(a, b *v1alpha1.Label) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return activity.Subject{Kind: activity.KindLabel, ID: label, UID: oldest.UID}
 }
 
 // counts count one open issue for each label but the first, and say how often they were asked.
@@ -182,7 +215,7 @@ func TestWhoMaySeeAndChangeLabels(t *testing.T) {
 
 func TestALabelIsShown(t *testing.T) {
 	f := newForge(t)
-	f.subscribers[32] = sets.New[int64](2)
+	f.subscribe(t, 32, 2)
 	g := NewWithT(t)
 	const bug = `"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
 		"text_color":"#1F1E24","color":"#FFFFFF","subscribed":false,"priority":0,"is_project_label":true`
@@ -266,5 +299,26 @@ func TestSubscriptions(t *testing.T) {
 		g.Expect(got.Code).To(Equal(201))
 		g.Expect(familytest.Decode[Label](t, got).Subscribed).To(BeFalse())
 		g.Expect(f.As("gus", at+"/unsubscribe", "").String()).To(Equal("304"))
+	}
+}
+
+func TestSubscription_isNotOfALabelOrUserThatIsMadeAnew(t *testing.T) {
+	for what, anew := range map[string]func(forge){
+		"label": func(f forge) { f.Anew(&v1alpha1.Label{}, "acme/bug") },
+		"user":  func(f forge) { f.Anew(&v1alpha1.User{}, "mary") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t)
+			subscribed := func() bool {
+				return familytest.Decode[Label](t, f.As("mary", "GET /projects/20/labels/30", "")).Subscribed
+			}
+			g.Expect(f.As("mary", "POST /projects/20/labels/30/subscribe", "").Code).To(Equal(201))
+			g.Expect(subscribed()).To(BeTrue())
+			anew(f)
+			g.Expect(subscribed()).To(BeFalse())
+			g.Expect(f.As("mary", "POST /projects/20/labels/30/subscribe", "").Code).To(Equal(201), "nothing of the former one is in the way")
+			g.Expect(subscribed()).To(BeTrue())
+		})
 	}
 }

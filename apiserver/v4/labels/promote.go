@@ -106,7 +106,7 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 		// An id that another label holds has that one's subscribers.
 		holds, err := f.catalog.HoldsID(ctx, l.Label)
 		if err == nil && holds {
-			err = f.subscriptions.MoveSubscriptions(ctx, subject(l.Spec.ID), subject(into.Spec.ID))
+			err = f.subscriptions.MoveSubscriptions(ctx, subject(l.Label), subject(into))
 		}
 		if err != nil {
 			return nil, err

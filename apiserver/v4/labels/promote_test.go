@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +31,8 @@ func siblings() []client.Object {
 func TestALabelIsPromoted(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t, siblings()...)
-	f.subscribers[30], f.subscribers[60] = sets.New[int64](2), sets.New[int64](3, 4)
+	f.subscribe(t, 30, 2)
+	f.subscribe(t, 60, 3, 4)
 	got := f.As("rita", "PUT /projects/20/labels/bug/promote", "")
 	g.Expect(got.Code).To(Equal(200))
 	g.Expect(got.Body).To(MatchJSON(`{"id":30,"name":"bug","description":"Something is **wrong**","description_html":"Something is <strong>wrong</strong>",
@@ -53,7 +53,7 @@ func expectPromoted(t *testing.T, f forge, id int64) {
 	g.Expect(bugs).To(HaveLen(1))
 	g.Expect(bugs[0].ID).To(Equal(id))
 	g.Expect(bugs[0].GroupRef).To(HaveValue(Equal(v1alpha1.Reference{Name: "sub"})))
-	g.Expect(f.subscribers[id].UnsortedList()).To(ConsistOf(BeEquivalentTo(2), BeEquivalentTo(3), BeEquivalentTo(4)))
+	g.Expect(f.subscribed(t, id)).To(ConsistOf(BeEquivalentTo(2), BeEquivalentTo(3), BeEquivalentTo(4)))
 	g.Expect(f.subscribers).To(HaveLen(1))
 	for project, priority := range map[int]int32{20: 0, 21: 3} {
 		l := familytest.Decode[Label](t, f.As("rita", fmt.Sprintf("GET /projects/%d/labels/bug", project), ""))
@@ -68,7 +68,8 @@ func TestAPromotionThatWasCutOffIsCompletedByTheSameRequest(t *testing.T) {
 	for _, key := range []string{"30", "bug"} {
 		for cut := 1; ; cut++ {
 			f := newForge(t, siblings()...)
-			f.subscribers[30], f.subscribers[60] = sets.New[int64](2), sets.New[int64](3, 4)
+			f.subscribe(t, 30, 2)
+			f.subscribe(t, 60, 3, 4)
 			writes := 0
 			f.Before = func(string, client.Object) error {
 				if writes++; writes >= cut {
@@ -97,7 +98,9 @@ func TestALabelIsMergedIntoTheOneThatTheGroupHas(t *testing.T) {
 		t.Run(of, func(t *testing.T) {
 			g := NewWithT(t)
 			f := newForge(t, append(siblings(), declared("there", "bug", 70, ofGroup(of)))...)
-			f.subscribers[30], f.subscribers[60], f.subscribers[70] = sets.New[int64](2), sets.New[int64](3), sets.New[int64](4)
+			f.subscribe(t, 30, 2)
+			f.subscribe(t, 60, 3)
+			f.subscribe(t, 70, 4)
 			got := f.As("mary", "PUT /projects/20/labels/promote", `{"name":"bug"}`)
 			g.Expect(got.Code).To(Equal(200), got.String())
 			merged := familytest.Decode[GroupLabel](t, got)
@@ -140,10 +143,10 @@ func TestTheIDOfAnotherLabelTakesNobodysSubscribers(t *testing.T) {
 	// A tenant pins the id of somebody else's label.
 	thief := declared("thief", "bug", 33, ofProject("secret"))
 	f := newForge(t, thief)
-	f.subscribers[33] = sets.New[int64](4)
+	f.subscribe(t, 33, 4)
 	g.Expect(f.As("mary", "GET /projects/21/labels/bug", "").Code).To(Equal(404))
 	g.Expect(f.As("mary", "DELETE /projects/21/labels/bug", "").Code).To(Equal(404))
 	g.Expect(f.As("mary", "PUT /projects/20/labels/bug/promote", "").Code).To(Equal(200))
-	g.Expect(f.subscribers[33].UnsortedList()).To(Equal([]int64{4}))
+	g.Expect(f.subscribed(t, 33)).To(Equal([]int64{4}))
 	g.Expect(f.there(t)).NotTo(HaveKey("thief"), "it is merged all the same")
 }

@@ -158,7 +158,7 @@ func (f *Family) show(ctx context.Context, e entry) (Label, error) {
 // viewer is what one caller is shown of some labels.
 type viewer struct {
 	family     *Family
-	subscribed sets.Set[int64]
+	subscribed sets.Set[types.UID]
 	// counts is nil where nothing is counted.
 	counts map[int64]Counts
 }
@@ -181,7 +181,7 @@ func (f *Family) viewer(ctx context.Context, of []entry, counts bool) (viewer, e
 		}
 	}
 	if u := s.Caller.User; u != nil {
-		v.subscribed, err = f.subscriptions.Subscribed(ctx, u.Spec.ID, activity.KindLabel)
+		v.subscribed, err = f.subscriptions.Subscribed(ctx, activity.User{ID: u.Spec.ID, UID: u.UID}, activity.KindLabel)
 	}
 	return v, err
 }
@@ -189,7 +189,7 @@ func (f *Family) viewer(ctx context.Context, of []entry, counts bool) (viewer, e
 func (v viewer) label(e entry) Label {
 	shown := e.shown
 	shown.DescriptionHTML = v.family.html(e.Spec.Description)
-	shown.Subscribed = v.subscribed.Has(e.Spec.ID)
+	shown.Subscribed = v.subscribed.Has(e.UID)
 	if v.counts != nil {
 		counts := v.counts[e.Spec.ID]
 		shown.Counts = &counts

@@ -214,7 +214,7 @@ func (f *Family) removeKey(ctx context.Context, key string) (endpoint.None, erro
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}
-	return endpoint.None{}, errors.Join(err, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Spec.ID)))
+	return endpoint.None{}, errors.Join(err, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Label)))
 }
 
 // mayChange refuses a caller who may change labels of the project, and this one is of a group in which he may not.

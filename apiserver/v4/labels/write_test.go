@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,9 +111,9 @@ func TestALabelEndsInAnObject(t *testing.T) {
 	g.Expect(*kept.Priority).To(BeEquivalentTo(3), "what is not sent stays")
 	g.Expect(familytest.Decode[Label](t, f.As("rita", "GET /projects/20/labels/size", ""))).To(Equal(kept))
 
-	f.subscribers[made.ID] = sets.New[int64](2)
+	f.subscribe(t, made.ID, 2)
 	g.Expect(f.As("rita", "DELETE /projects/20/labels/size", "").String()).To(Equal("204"))
-	g.Expect(f.subscribers).NotTo(HaveKey(made.ID))
+	g.Expect(f.subscribers).To(BeEmpty())
 	g.Expect(f.As("rita", "GET /projects/20/labels/size", "").Code).To(Equal(404))
 }
 

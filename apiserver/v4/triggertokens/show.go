@@ -34,11 +34,11 @@ func (f *Family) showOne(ctx context.Context, t *v1alpha1.TriggerToken) (Token, 
 
 // show returns what the caller sees of tokens.
 func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
-	ids := make([]int64, len(tokens))
+	uids := make([]types.UID, len(tokens))
 	for i, t := range tokens {
-		ids[i] = t.Spec.ID
+		uids[i] = t.UID
 	}
-	used, err := f.uses.LastUsed(ctx, activity.KindTriggerToken, ids...)
+	used, err := f.uses.LastUsed(ctx, activity.KindTriggerToken, uids...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (ma
 			value = triggertoken.Short(value)
 		}
 		shown[t.UID] = Token{
-			ID: t.Spec.ID, Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.Spec.ID]),
+			ID: t.Spec.ID, Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.UID]),
 			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(declare.Changed(t)),
 			Token: value, Owner: f.summary(owner),
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -33,7 +34,7 @@ const maxDescription = 1024
 // Uses knows when something was last used; an activity.Store does.
 type Uses interface {
 	// LastUsed has no entry for what was never used.
-	LastUsed(ctx context.Context, kind string, ids ...int64) (map[int64]time.Time, error)
+	LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error)
 }
 
 // Family serves trigger tokens.

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ func value(id int64) string { return fmt.Sprintf("glptt-%04d-is-the-value-of-a-t
 // declared returns a token of a project, accepted with its value; nobody's where the owner is empty.
 func declared(namespace, project string, id int64, owner string) []client.Object {
 	t := &v1alpha1.TriggerToken{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t-%d", id)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("t-%d", id), UID: types.UID(fmt.Sprintf("t-%d", id))},
 		Spec: v1alpha1.TriggerTokenSpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, Description: fmt.Sprintf("token %d", id),
 		},
@@ -48,19 +49,19 @@ func declared(namespace, project string, id int64, owner string) []client.Object
 
 // used stands for the activity database.
 type used struct {
-	at    map[int64]time.Time
-	asked *[]int64
+	at    map[types.UID]time.Time
+	asked *[]types.UID
 }
 
-func (u used) LastUsed(_ context.Context, kind string, ids ...int64) (map[int64]time.Time, error) {
+func (u used) LastUsed(_ context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
 	if kind != activity.KindTriggerToken {
 		return nil, errors.New("another kind")
 	}
-	*u.asked = ids
+	*u.asked = uids
 	return u.at, nil
 }
 
-var lastUsed = used{map[int64]time.Time{30: time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC)}, new([]int64)}
+var lastUsed = used{map[types.UID]time.Time{"t-30": time.Date(2026, 6, 15, 11, 0, 0, 0, time.UTC)}, new([]types.UID)}
 
 // newForge returns a forge with a public project web and a private one, secret. Web has a token of Mary's, one of Mike's and one
 // of nobody's.
@@ -160,7 +161,7 @@ func TestTriggerTokensArePaged(t *testing.T) {
 	got := f.As("mary", "GET /projects/20/triggers?per_page=2&page=2", "")
 	g.Expect(got.Header.Get("X-Total")).To(Equal("3"))
 	g.Expect(Decode[[]row](t, got)).To(ConsistOf(HaveField("ID", int64(32))))
-	g.Expect(*lastUsed.asked).To(Equal([]int64{32}), "no more is looked up than is shown")
+	g.Expect(*lastUsed.asked).To(Equal([]types.UID{"t-32"}), "no more is looked up than is shown")
 }
 
 func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
