@@ -37,7 +37,20 @@ var (
 
 // Authenticate takes an access token as the password, with any username.
 func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githttp.Caller, error) {
-	c, err := g.auth.Token(ctx, password)
+	return g.known(g.auth.Token(ctx, password))
+}
+
+// Again looks at the token and the user as they are now.
+func (g *gitAccess) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
+	who, ok := c.Who.(auth.Caller)
+	if !ok {
+		return githttp.Caller{}, githttp.ErrUnauthenticated
+	}
+	return g.known(g.auth.Again(ctx, who))
+}
+
+// known is a caller as the Git server knows them.
+func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	switch {
 	case errors.Is(err, auth.ErrInvalidToken):
 		return githttp.Caller{}, githttp.ErrUnauthenticated
@@ -50,7 +63,7 @@ func (g *gitAccess) Authenticate(ctx context.Context, _, password string) (githt
 	for i, s := range c.Scopes {
 		scopes[i] = string(s)
 	}
-	return githttp.Caller{UserID: c.User.Spec.ID, Scopes: scopes}, nil
+	return githttp.Caller{UserID: c.User.Spec.ID, Scopes: scopes, Who: c}, nil
 }
 
 // Find returns a project as a caller sees it now.
@@ -70,10 +83,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		return nil, err
 	}
 	audit.From(ctx).About(p, scope.Path())
-	who, err := g.caller(ctx, caller)
-	if err != nil {
-		return nil, err
-	}
+	who, _ := caller.Who.(auth.Caller) // nobody in particular where it is not set
 	access, err := g.auth.Access(ctx, who, scope)
 	if err != nil {
 		return nil, err
@@ -114,21 +124,6 @@ func unusable(err error) error {
 	default:
 		return fmt.Errorf("waiting for the repository: %w", err)
 	}
-}
-
-// caller finds the user again, as he is now.
-func (g *gitAccess) caller(ctx context.Context, c githttp.Caller) (auth.Caller, error) {
-	if c.Anonymous() {
-		return auth.Caller{}, nil
-	}
-	u, err := g.catalog.User(ctx, v1alpha1.Reference{ID: c.UserID})
-	if errors.Is(err, catalog.ErrNotFound) {
-		return auth.Caller{}, githttp.ErrNotFound
-	}
-	if err != nil {
-		return auth.Caller{}, err
-	}
-	return auth.Caller{User: u, Admin: u.Spec.Admin}, nil
 }
 
 // rules reads the protections as they are when the push is decided, not when it began.

@@ -94,7 +94,12 @@ func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrato
 // Token returns the caller whom an access token stands for. It gives ErrInvalidToken or ErrBlocked, and costs one hash and
 // two look-ups in memory.
 func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error) {
-	t, err := a.catalog.TokenByValue(ctx, value)
+	return a.byDigest(ctx, catalog.Digest(value))
+}
+
+// byDigest is Token for the digest of a value.
+func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, error) {
+	t, err := a.catalog.TokenByDigest(ctx, digest)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Caller{}, ErrInvalidToken
 	}
@@ -118,6 +123,54 @@ func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error)
 	}
 	record.User(u)
 	return Caller{User: u, Admin: u.Spec.Admin, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
+}
+
+// Again returns a caller as they are now, for a decision that is made when some time has passed since they were let in: it gives
+// ErrInvalidToken, or ErrBlocked, when the token has ended since, or the user. A Kubernetes identity is that of ctx.
+func (a *Authenticator) Again(ctx context.Context, c Caller) (Caller, error) {
+	if c.Token == nil {
+		identity, ok := IdentityFrom(ctx)
+		if !ok {
+			return c, nil // nobody in particular stays that
+		}
+		now, err := a.Kubernetes(ctx, identity)
+		if err == nil && !sameUser(c.User, now.User) {
+			err = ErrInvalidToken
+		}
+		return now, err
+	}
+	now, err := a.byDigest(ctx, c.Token.Status.Digest)
+	switch {
+	case err != nil:
+		return Caller{}, err
+	case now.Token.UID != c.Token.UID:
+		return Caller{}, ErrInvalidToken
+	case sameUser(c.User, now.User):
+		return now, nil
+	default:
+		return a.sudoAgain(ctx, now, c.User)
+	}
+}
+
+// sudoAgain is Again for an administrator who acts as somebody else.
+func (a *Authenticator) sudoAgain(ctx context.Context, now Caller, as *v1alpha1.User) (Caller, error) {
+	if as == nil || !now.Admin || !now.HasScope(v1alpha1.ScopeSudo) {
+		return Caller{}, ErrInvalidToken
+	}
+	u, err := a.catalog.User(ctx, v1alpha1.Reference{ID: as.Spec.ID})
+	switch {
+	case errors.Is(err, catalog.ErrNotFound), err == nil && !sameUser(u, as):
+		return Caller{}, ErrInvalidToken
+	case err != nil:
+		return Caller{}, err
+	}
+	now.User, now.Admin = u, u.Spec.Admin
+	return now, a.usable(u)
+}
+
+// sameUser reports whether both are one user, not two who had the same name or id one after the other.
+func sameUser(a, b *v1alpha1.User) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.UID == b.UID
 }
 
 // usable says why nobody may act as a user.

@@ -45,6 +45,10 @@ type Subject struct {
 	// Scope has the project or group that the path names; nothing where it names none.
 	Scope  catalog.Scope
 	Access Access
+
+	// endpoint is what is asked for, and id what its path names.
+	endpoint *endpoint.Endpoint
+	id       string
 }
 
 type subjectKey struct{}
@@ -67,21 +71,9 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 	if err != nil {
 		return nil, err
 	}
-	if caller.Anonymous() && !e.IsPublic() {
-		return nil, endpoint.Unauthorized("")
-	}
-	if !caller.Anonymous() && !caller.allows(e.RequiredScopes()) {
-		return nil, endpoint.InsufficientScope(e.RequiredScopes())
-	}
-	s := Subject{Caller: caller}
-	if err := g.locate(ctx, &s, rules[e.Ability()].about, path["id"]); err != nil {
+	s := Subject{Caller: caller, endpoint: e, id: path["id"]}
+	if err := g.admit(ctx, &s); err != nil {
 		return nil, err
-	}
-	if e.Ability() != "" && !s.Access.May(e.Ability()) {
-		if e.Denial() == http.StatusUnauthorized {
-			return nil, endpoint.Unauthorized("")
-		}
-		return nil, endpoint.Forbidden("")
 	}
 	if err := ratelimit.CountEndpoint(ctx, e, s.Scope.Path); err != nil {
 		return nil, err
@@ -109,6 +101,49 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 	}
 	s.Scope.Project = p
 	return nil
+}
+
+// admit decides whether a caller may do what they ask for, and says what it is about.
+func (g *Guard) admit(ctx context.Context, s *Subject) error {
+	e := s.endpoint
+	if s.Caller.Anonymous() && !e.IsPublic() {
+		return endpoint.Unauthorized("")
+	}
+	if !s.Caller.Anonymous() && !s.Caller.allows(e.RequiredScopes()) {
+		return endpoint.InsufficientScope(e.RequiredScopes())
+	}
+	if err := g.locate(ctx, s, rules[e.Ability()].about, s.id); err != nil {
+		return err
+	}
+	if e.Ability() == "" || s.Access.May(e.Ability()) {
+		return nil
+	}
+	if e.Denial() == http.StatusUnauthorized {
+		return endpoint.Unauthorized("")
+	}
+	return endpoint.Forbidden("")
+}
+
+// Again decides once more about the request that ctx belongs to, by the token, user, roles and rules of this moment. It is for
+// writes that take long between Admit and what they change.
+func (g *Guard) Again(ctx context.Context) (context.Context, error) {
+	was := From(ctx)
+	caller, err := g.auth.Again(ctx, was.Caller)
+	if err != nil {
+		return nil, refused(err, false)
+	}
+	s := Subject{Caller: caller, endpoint: was.endpoint, id: was.id}
+	// It stays the same one when it is renamed meanwhile.
+	switch {
+	case was.Scope.Project != nil:
+		s.id = strconv.FormatInt(was.Scope.Project.Spec.ID, 10)
+	case len(was.Scope.Groups) > 0:
+		s.id = strconv.FormatInt(was.Scope.Groups[0].Spec.ID, 10)
+	}
+	if s.endpoint != nil {
+		err = g.admit(ctx, &s)
+	}
+	return context.WithValue(ctx, subjectKey{}, s), err
 }
 
 // Count counts the request that ctx belongs to, for its caller and the project or group that it is about, against a limit of

@@ -41,6 +41,9 @@ type Options struct {
 	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer; one that is
 	// streamed has it for each piece, and more time for all of them the longer it is. Both are a minute when they are not set.
 	ReadTimeout, WriteTimeout time.Duration
+	// Fresh is how old a decision of the Guard may be when a handler begins: it is asked again when a body came slowly. Five seconds
+	// when it is not set.
+	Fresh time.Duration
 	// LongBody waits until a body may be held that is longer than usual. leave is called when nothing of it is needed any more. ctx is
 	// what Guard.Admit has returned. nil stands for as many as there are.
 	LongBody func(ctx context.Context) (leave func(), err error)
@@ -73,6 +76,7 @@ type Handler struct {
 // NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
+	o.Fresh = cmp.Or(o.Fresh, defaultFresh)
 	h := &Handler{options: o, mux: http.NewServeMux()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
@@ -216,6 +220,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	admitted := time.Now()
 	leave, err := h.admitBody(ctx, w, r, e)
 	if err != nil {
 		return nil, nil, nil, err
@@ -225,6 +230,11 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		return nil, nil, nil, err
 	}
 	received(w, r)
+	if hasBody(r) && time.Since(admitted) > h.options.Fresh {
+		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	if request, err = e.parameters(sent, path); err != nil {
 		return nil, nil, nil, err
 	}

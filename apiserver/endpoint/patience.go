@@ -10,6 +10,7 @@ import (
 const (
 	defaultReadTimeout  = time.Minute
 	defaultWriteTimeout = time.Minute
+	defaultFresh        = 5 * time.Second
 )
 
 // awaitBody limits how long a client may take to send a body: for a handler that reads it, and for the server, which throws

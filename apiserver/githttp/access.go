@@ -19,6 +19,8 @@ type Caller struct {
 	UserID int64
 	// Scopes are those of the token.
 	Scopes []string
+	// Who is what the Authenticator knows the caller by.
+	Who any
 }
 
 // Anonymous reports whether nobody is known to call.
@@ -44,6 +46,8 @@ type Authenticator interface {
 	// Authenticate returns who sends the credentials of HTTP Basic authentication. The password is a token; clients send
 	// any username with it. It returns ErrUnauthenticated, ErrBlocked, or a failure to find out.
 	Authenticate(ctx context.Context, username, password string) (Caller, error)
+	// Again returns a caller as they are now, with the same errors: the token may have expired or been revoked since.
+	Again(ctx context.Context, c Caller) (Caller, error)
 }
 
 // Projects knows projects and the rights of callers.
@@ -146,10 +150,15 @@ func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, er
 		return Caller{}, refusal{status: http.StatusForbidden, text: "Your account has been blocked."}
 	case err != nil:
 		return Caller{}, err
-	case !slices.ContainsFunc(caller.Scopes, func(s string) bool { return slices.Contains(scopes[service], s) }):
+	case !caller.has(scopes[service]):
 		return Caller{}, missingScope[service]
 	}
 	return caller, nil
+}
+
+// has reports whether the token has one of the scopes.
+func (c Caller) has(one []string) bool {
+	return slices.ContainsFunc(c.Scopes, func(s string) bool { return slices.Contains(one, s) })
 }
 
 func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Project, error) {

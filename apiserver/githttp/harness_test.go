@@ -197,7 +197,11 @@ func (f *forge) Authenticate(_ context.Context, _, password string) (githttp.Cal
 	if !ok {
 		return githttp.Caller{}, githttp.ErrUnauthenticated
 	}
-	return githttp.Caller{UserID: t.user, Scopes: strings.Fields(t.scopes)}, t.err
+	return githttp.Caller{UserID: t.user, Scopes: strings.Fields(t.scopes), Who: password}, t.err
+}
+
+func (f *forge) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
+	return f.Authenticate(ctx, "", c.Who.(string))
 }
 
 func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*githttp.Project, error) {

@@ -125,10 +125,58 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	return hook.Verdict{Text: text}
 }
 
-// decide says why a push is refused, and nothing if it is not. It looks at the project anew: since the push began, which
-// may be long ago, roles and rules may have changed.
+// decide says why a push is refused, and nothing if it is not. It looks at the caller and the project anew: since the push
+// began, which may be long ago, tokens, roles and rules may have changed. To look at what is pushed can take long as well, so
+// it decides once more when it knows all of that: then only memory is asked, and git goes on with the refs at once.
 func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err error) {
-	project, err := p.find(ctx, p.path, p.caller)
+	quarantine, err := p.project.Repository.Quarantine(asked.Quarantine)
+	if err != nil {
+		return "", err
+	}
+	if err := p.project.Repository.CheckPush(ctx, quarantine); git.LimitReached(err) != "" {
+		return refusals{git.LimitReached(err)}.String(), nil
+	} else if err != nil {
+		return "", err
+	}
+	updates := make([]change.Update, len(asked.Updates))
+	for i, u := range asked.Updates {
+		updates[i] = change.Update{
+			RefUpdate: git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}, Via: protection.Push,
+			Repository: p.project.Repository, Quarantine: quarantine,
+		}.Remembered()
+	}
+	for range 2 {
+		refused, err = p.decideNow(ctx, updates, branches(asked.Updates))
+		if refused != "" || err != nil {
+			return refused, err
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+	}
+	return "", nil
+}
+
+// What a pusher reads whose token or account has ended since the push began.
+const (
+	tokenEnded = "The access token has expired or was revoked since this push began. Nothing was changed. Push again with another token."
+	blocked    = "Your account has been blocked since this push began. Nothing was changed."
+)
+
+// decideNow decides by what is declared at this moment.
+func (p *push) decideNow(ctx context.Context, updates []change.Update, branches []string) (refused string, err error) {
+	caller, err := p.Authenticator.Again(ctx, p.caller)
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		return tokenEnded, nil
+	case errors.Is(err, ErrBlocked):
+		return blocked, nil
+	case err != nil:
+		return "", fmt.Errorf("looking at the caller again: %w", err)
+	case !caller.has(scopes[git.ReceivePack]):
+		return missingScope[git.ReceivePack].text, nil
+	}
+	project, err := p.find(ctx, p.path, caller)
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && project.Repository.Dir() != p.project.Repository.Dir():
 		return "The project has been moved or removed. Nothing was changed.", nil
@@ -139,25 +187,13 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	case !project.Actor.CanWrite():
 		return "You are not allowed to push code to this project.", nil
 	}
-	rules, err := project.Rules(ctx, branches(asked.Updates))
+	rules, err := project.Rules(ctx, branches)
 	if err != nil {
 		return "", fmt.Errorf("finding the protections: %w", err)
 	}
-	quarantine, err := project.Repository.Quarantine(asked.Quarantine)
-	if err != nil {
-		return "", err
-	}
-	if err := project.Repository.CheckPush(ctx, quarantine); git.LimitReached(err) != "" {
-		return refusals{git.LimitReached(err)}.String(), nil
-	} else if err != nil {
-		return "", err
-	}
 	var all refusals
-	for _, u := range asked.Updates {
-		reason, err := change.Update{
-			RefUpdate: git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}, Via: protection.Push,
-			Repository: project.Repository, Quarantine: quarantine,
-		}.Refused(ctx, rules, project.Actor)
+	for _, u := range updates {
+		reason, err := u.Refused(ctx, rules, project.Actor)
 		if err != nil {
 			return "", err
 		}

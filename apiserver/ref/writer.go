@@ -87,6 +87,13 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 		return err
 	}
 	defer func() { tell(ctx, updates, err) }()
+	// That may have taken its time, and a token or a role have ended.
+	if ctx, err = w.guard.Again(ctx); err != nil {
+		return err
+	}
+	if err = w.writable(ctx, repo); err != nil {
+		return err
+	}
 	if err = w.check(ctx, repo, updates); err != nil {
 		return err
 	}

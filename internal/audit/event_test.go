@@ -19,7 +19,9 @@ func TestEvent_isOneLineWhateverItsTextsAre(t *testing.T) {
 		}
 		text := string(lines[0])
 		inner, ended := strings.CutSuffix(text, "\n")
-		if !ended || strings.ContainsFunc(inner, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) }) {
+		if !ended || strings.ContainsFunc(inner, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r)
+		}) {
 			t.Errorf("%q: %q", hostile, text)
 		}
 		var e Event

@@ -55,9 +55,13 @@ func (r *Record) Token(t *v1alpha1.AccessToken) {
 	r.with(func(e *Event) { e.Token = t.Spec.ID })
 }
 
-// User says who calls.
+// User says who calls. The first one counts: a caller may be looked at again.
 func (r *Record) User(u *v1alpha1.User) {
-	r.with(func(e *Event) { e.User = UserOf(u) })
+	r.with(func(e *Event) {
+		if e.User == nil {
+			e.User = UserOf(u)
+		}
+	})
 }
 
 // Sudo says whom the caller acts as.

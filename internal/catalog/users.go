@@ -94,7 +94,12 @@ func Digest(value string) string {
 // TokenByValue returns the access token that has this value, or ErrNotFound. Whether it is still good is the caller's
 // to look at.
 func (c *Catalog) TokenByValue(ctx context.Context, value string) (*v1alpha1.AccessToken, error) {
-	found, err := c.tokens(ctx, IndexDigest, Digest(value))
+	return c.TokenByDigest(ctx, Digest(value))
+}
+
+// TokenByDigest is TokenByValue for the Digest of a value.
+func (c *Catalog) TokenByDigest(ctx context.Context, digest string) (*v1alpha1.AccessToken, error) {
+	found, err := c.tokens(ctx, IndexDigest, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,20 @@ type Update struct {
 	Repository *git.Repository
 	// Quarantine has the objects of a push; nil for what is in the repository.
 	Quarantine *git.Quarantine
+
+	known *known
+}
+
+// known is what was found out in the repository about an update.
+type known struct {
+	forced *bool
+	owned  *[]string
+}
+
+// Remembered returns an update that asks the repository once, however often it is decided about. It is for one goroutine.
+func (u Update) Remembered() Update {
+	u.known = &known{}
+	return u
 }
 
 // Refused says why the update is refused to an actor, given the rules of the project, and nothing if it is not. The reason is
@@ -66,6 +80,13 @@ func (u Update) malformed() string {
 }
 
 func (u Update) forced(ctx context.Context) (bool, error) {
+	if u.known != nil && u.known.forced != nil {
+		return *u.known.forced, nil
+	}
 	forward, err := u.Repository.IsAncestor(ctx, u.Old, u.New, u.Quarantine)
-	return !forward, err
+	forced := !forward
+	if u.known != nil && err == nil {
+		u.known.forced = &forced
+	}
+	return forced, err
 }

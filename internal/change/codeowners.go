@@ -16,9 +16,21 @@ const (
 	maxOwned = 10
 )
 
-// ownedPaths returns some of the changed paths that need the approval of a code owner. Who the owners are is read from the
-// branch before the change, so that a push cannot release itself. A new branch is compared with the default branch.
+// ownedPaths is findOwned, asked once where that is remembered.
 func (u Update) ownedPaths(ctx context.Context) ([]string, error) {
+	if u.known != nil && u.known.owned != nil {
+		return *u.known.owned, nil
+	}
+	owned, err := u.findOwned(ctx)
+	if u.known != nil && err == nil {
+		u.known.owned = &owned
+	}
+	return owned, err
+}
+
+// findOwned returns some of the changed paths that need the approval of a code owner. Who the owners are is read from the
+// branch before the change, so that a push cannot release itself. A new branch is compared with the default branch.
+func (u Update) findOwned(ctx context.Context) ([]string, error) {
 	owners, from := u.Old, u.Old
 	if absent(u.Old) {
 		head, err := u.Repository.Head(ctx)
