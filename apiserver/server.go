@@ -114,6 +114,9 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the runtime directory: %w", err)
 	}
+	if err := hook.PrepareDir(directory); err != nil {
+		return nil, err
+	}
 	hooksDir := filepath.Join(directory, "hooks")
 	if err := hook.InstallDir(hooksDir, o.HookBinary); err != nil {
 		return nil, err

@@ -1,0 +1,65 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPrepareDir_isForThisUserAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		prepare func(dir string) error
+		want    string
+	}{
+		"missing":             {func(string) error { return nil }, ""},
+		"there":               {func(dir string) error { return os.Mkdir(dir, 0o700) }, ""},
+		"readable for others": {func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
+		"writable for a group": {func(dir string) error {
+			return os.Mkdir(dir, 0o700)
+		}, "others can write into"},
+		"a link": {func(dir string) error {
+			if err := os.Mkdir(dir+"-elsewhere", 0o700); err != nil {
+				return err
+			}
+			return os.Symlink(dir+"-elsewhere", dir)
+		}, "is a link or a file"},
+		"a file": {func(dir string) error { return os.WriteFile(dir, nil, 0o600) }, "is a link or a file"},
+		"somebody else's": {func(dir string) error {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return err
+			}
+			return os.Chown(dir, 65532, 65532)
+		}, "belongs to another user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a", "run")
+			if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.prepare(dir); os.IsPermission(err) {
+				t.Skip("only root can give a directory to somebody else")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if name == "writable for a group" {
+				if err := os.Chmod(dir, 0o770); err != nil { // whatever the umask is
+					t.Fatal(err)
+				}
+			}
+			err := PrepareDir(dir)
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "--runtime-dir") {
+					t.Errorf("got %v, want %q", err, tt.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Lstat(dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
