@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -51,6 +52,7 @@ func BenchmarkREST(b *testing.B) {
 	handler := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
 		writer: declare.NewWriter(nil, nil, ids), ids: ids, activity: activitytest.Open(b), log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
+		credentials: credential.NewStore(w.Reader(), familytest.Namespace),
 	})
 	for _, path := range []string{
 		"/user", "/projects/100000", "/projects/100000/protected_branches/release%2F07%2F%2A",

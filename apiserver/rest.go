@@ -37,6 +37,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -84,6 +85,8 @@ type restOptions struct {
 	longBody func(ctx context.Context) (leave func(), err error)
 	// outdated is endpoint.Options.Outdated.
 	outdated func(ctx context.Context) bool
+	// credentials are those that REST receives or generates for objects of tenants.
+	credentials *credential.Store
 	// namespace is the platform's, where the values of tokens are kept.
 	namespace string
 	// home is the namespace of what is made over REST and has no other.
@@ -111,10 +114,10 @@ func newREST(o restOptions) *endpoint.Handler {
 		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
 		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
-		triggertokens.New(o.catalog, o.writer, o.activity, webURL).Table().Named("Pipeline triggers"),
+		triggertokens.New(o.catalog, o.writer, o.credentials, o.activity, webURL).Table().Named("Pipeline triggers"),
 		badges.New(o.catalog, o.writer, o.repos).Table().Named("Badges"),
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
-		remotemirrors.New(o.catalog, o.writer, o.clock, o.targets).Table().Named("Remote mirrors"),
+		remotemirrors.New(o.catalog, o.writer, o.credentials, o.clock, o.targets).Table().Named("Remote mirrors"),
 		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
 		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.clock, webURL).Table().Named("Repository"),
 		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),

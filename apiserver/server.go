@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
@@ -151,7 +152,7 @@ func New(o Options) (*Server, error) {
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
 		outdated: o.Others.Outdated,
 		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others), ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, namespace: o.Namespace, home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
 	s.handler = s.limiter.Handler(split(

@@ -29,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -282,6 +283,7 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t), clock: clock,
 		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, namespace: familytest.Namespace, home: "home",
+		credentials: credential.NewStore(w.store, familytest.Namespace),
 	})
 	return w
 }

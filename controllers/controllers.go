@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/controllers/accesstoken"
 	"github.com/forgeplane/forgeplane/controllers/badge"
+	credentials "github.com/forgeplane/forgeplane/controllers/credential"
 	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
 	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
@@ -27,6 +28,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/user"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -65,6 +67,7 @@ type Controller struct {
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
 	c, e, cat := p.Client, p.Events, p.Catalog
+	store := credential.NewStore(c, p.Namespace)
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
 		of("AccessToken", c, accesstoken.New(c, e, cat, p.IDs, p.Clock, p.Namespace)),
@@ -78,11 +81,11 @@ func (p Parts) All() []Controller {
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
-		of("TriggerToken", c, triggertoken.New(c, p.Secrets, e, cat, p.IDs, p.Clock)),
+		of("TriggerToken", c, triggertoken.New(c, store, e, cat, p.IDs, p.Clock)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
 		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{
-			Secrets: p.Secrets, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
+			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
 		})),
 		of("Label", c, label.New(c, e, cat, p.IDs)),
 	}
@@ -94,6 +97,9 @@ func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
 		if err := one.setup(mgr, o); err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", one.Kind, err)
 		}
+	}
+	if err := credentials.New(p.Client, p.Catalog, p.Clock, p.Namespace).SetupWithManager(mgr, o); err != nil {
+		return fmt.Errorf("setting up the controller of credentials: %w", err)
 	}
 	return nil
 }

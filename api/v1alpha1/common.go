@@ -30,7 +30,7 @@ type Reference struct {
 	UID string `json:"uid,omitempty"`
 }
 
-// LocalSecretReference names a Secret in the same namespace.
+// LocalSecretReference names a Secret: in the same namespace where it is declared, and in that of the platform in a status.
 // +structType=atomic
 type LocalSecretReference struct {
 	// name of the Secret.

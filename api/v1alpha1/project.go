@@ -146,7 +146,8 @@ type ProjectSpec struct {
 	// +optional
 	ImportURL string `json:"importURL,omitempty"`
 
-	// importSecretRef names a Secret with the keys username and password for importURL.
+	// importSecretRef names a Secret with the keys username and password for importURL. It bears the label
+	// forgeplane.dev/secret=import, and its annotation forgeplane.dev/host names the host of importURL.
 	// +optional
 	ImportSecretRef *LocalSecretReference `json:"importSecretRef,omitempty"`
 

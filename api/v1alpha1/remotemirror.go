@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const AnnotationSync = "forgeplane.dev/sync"
 
 // AnnotationCredentials says what the REST API shows of the credentials of a RemoteMirror: "username" for a user name alone.
-// Without it both a user name and a password are shown, masked, where there is a secretRef.
+// Without it both a user name and a password are shown, masked, where there are credentials.
 const AnnotationCredentials = "forgeplane.dev/credentials"
 
 // CredentialsUsername is the value of AnnotationCredentials for a user name without a password.
@@ -56,8 +56,8 @@ type RemoteMirrorSpec struct {
 	// +required
 	URL string `json:"url"`
 
-	// secretRef names a Secret, in the same namespace, with the keys username and password for the target. It is read when a push
-	// begins.
+	// secretRef names a Secret, in the same namespace, with the keys username and password for the target. It bears the label
+	// forgeplane.dev/secret=remote-mirror, and its annotation forgeplane.dev/host names the host of the url. It is read when a push begins.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 
@@ -93,6 +93,10 @@ type RemoteMirrorStatus struct {
 	// id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
+
+	// secretRef names the Secret, in the namespace of the platform, with the credentials that the mirror was given over REST.
+	// +optional
+	SecretRef LocalSecretReference `json:"secretRef,omitempty,omitzero"`
 
 	// updateStatus is how far the last push is.
 	// +optional

@@ -3,17 +3,28 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
-	// LabelSecret is on the Secrets of tenants that Forgeplane keeps in memory; its value says what for.
+	// LabelSecret is on every Secret that Forgeplane uses for objects of tenants; its value says what for. Without it a Secret of a
+	// tenant is not even read.
 	LabelSecret = "forgeplane.dev/secret"
-	// SecretOfTriggerToken is the value of LabelSecret on the Secrets that trigger tokens use.
+	// SecretOfTriggerToken is the value of LabelSecret on Secrets that hold, or receive, the values of trigger tokens.
 	SecretOfTriggerToken = "trigger-token"
-	// SecretOfRemoteMirror is the value of LabelSecret on the Secrets of mirrors that are to be followed, without their content.
+	// SecretOfRemoteMirror is the value of LabelSecret on Secrets with the credentials of mirrors.
 	SecretOfRemoteMirror = "remote-mirror"
+	// SecretOfImport is the value of LabelSecret on Secrets with credentials for importURL.
+	SecretOfImport = "import"
+
+	// AnnotationHost on a Secret is the only host that its credentials are sent to: host or host:port, over https, or a URL of another
+	// scheme, as in http://host:8080.
+	AnnotationHost = "forgeplane.dev/host"
+	// AnnotationHolder on a Secret of the platform is the namespace and name of the object that it belongs to.
+	AnnotationHolder = "forgeplane.dev/holder"
 
 	// AnnotationRotate on a TriggerToken asks for another value, once for each text that it is set to.
 	AnnotationRotate = "forgeplane.dev/rotate"
 	// AnnotationRotated on a Secret is the last text of AnnotationRotate that its value was made for.
 	AnnotationRotated = "forgeplane.dev/rotated"
+	// AnnotationGenerated on a Secret of a tenant is the digest of the value that Forgeplane has generated there.
+	AnnotationGenerated = "forgeplane.dev/generated"
 )
 
 // TriggerTokenSpec declares a token that starts pipelines of one project.
@@ -41,8 +52,9 @@ type TriggerTokenSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// secretRef names the Secret, in the same namespace, that holds the token's value, or that is made with a generated one
-	// when it is not there. When omitted it is the object's name with "-trigger-token" after it, and the key "token".
+	// secretRef names a Secret, in the same namespace and with the label forgeplane.dev/secret=trigger-token, that holds the token's
+	// value, or that receives a generated one while there is nothing under the key. When omitted, a value is generated and kept in the
+	// namespace of the platform, where only the owner of the token sees it, over REST.
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self.name).hasValue()",message="this cannot be the name of a Secret",fieldPath=".name"
 	// +optional
 	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
@@ -55,6 +67,10 @@ type TriggerTokenStatus struct {
 	// id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
+
+	// secretRef names the Secret that holds the value, in the namespace of the platform; empty where spec.secretRef names one.
+	// +optional
+	SecretRef LocalSecretReference `json:"secretRef,omitempty,omitzero"`
 
 	// digest is the SHA-256 of the value that is accepted, in lower-case hexadecimal; the value itself is only in the
 	// Secret. None is accepted while it is empty.
@@ -85,7 +101,6 @@ type TriggerTokenStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=.status.conditions[?(@.type=="Ready")].reason
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=.metadata.creationTimestamp
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.id) || !has(self.spec.id) || self.spec.id == oldSelf.status.id",message="spec.id cannot change once set"
-// +kubebuilder:validation:XValidation:rule="has(self.spec.secretRef) || self.metadata.name.size() <= 239",message="a name of more than 239 characters is none that a Secret's can be made of: set spec.secretRef"
 type TriggerToken struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -106,7 +121,8 @@ func (t *TriggerToken) GetCommonStatus() *CommonStatus { return &t.Status.Common
 // IDs returns where the declared id and the id in force are kept.
 func (t *TriggerToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
 
-// SecretRef is where the value is kept, be it declared or not.
+// SecretRef is where the value is kept in the token's own namespace: where it is declared, or where earlier versions of Forgeplane
+// kept one that they had generated.
 func (t *TriggerToken) SecretRef() SecretKeyReference {
 	if t.Spec.SecretRef != nil {
 		return *t.Spec.SecretRef

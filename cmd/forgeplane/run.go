@@ -166,7 +166,7 @@ func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager,
 		LeaderElectionNamespace: o.namespace,
 		// The process ends when it does not lead any more, so the next one need not wait for the lease to run out.
 		LeaderElectionReleaseOnCancel: true,
-		Cache:                         informers.CacheOptions(o.namespace),
+		Cache:                         informers.CacheOptions(o.namespace, p.controllers),
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,7 +76,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager starts the controller with mgr.
@@ -95,6 +96,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Project{})).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, catalog.SecretKeys)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
 	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.client, c))
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -86,8 +87,15 @@ func newOrigin() *origin {
 	return o
 }
 
-func secret(name string, data map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
+// secret is one that may be sent to a URL.
+func secret(name, url string, data map[string]string) *corev1.Secret {
+	GinkgoHelper()
+	host, err := credential.Origin(url)
+	Expect(err).NotTo(HaveOccurred())
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport},
+		Annotations: map[string]string{v1alpha1.AnnotationHost: host},
+	}, StringData: data}
 }
 
 // imported expects that a project is a copy of the origin.
@@ -155,7 +163,7 @@ var _ = Describe("An imported project", func() {
 
 	It("is imported with the credentials of a Secret", func() {
 		f.Run()
-		f.Create(secret("origin", map[string]string{"username": importer, "password": password}))
+		f.Create(secret("origin", o.URL, map[string]string{"username": importer, "password": password}))
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()
 		f.Create(tools)
 		o.imported(tools)
@@ -168,12 +176,14 @@ var _ = Describe("An imported project", func() {
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()
 		f.Create(tools)
 		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound, "importSecretRef: there is no Secret origin")
-		elsewhere := secret("origin", map[string]string{"username": importer, "password": password})
+		elsewhere := secret("origin", o.URL, map[string]string{"username": importer, "password": password})
 		elsewhere.Namespace = f.NewNamespace()
 		f.Create(elsewhere)
-		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound)
-		s := secret("origin", map[string]string{"username": importer})
+		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotFound, "kubectl label secret origin forgeplane.dev/secret=import")
+		s := secret("origin", "https://git.example.com", map[string]string{"username": importer})
 		f.Create(s)
+		f.ExpectWaiting(tools, v1alpha1.ReasonReferenceNotAllowed, "importSecretRef: Secret origin is for another host", "forgeplane.dev/host="+o.URL)
+		f.Change(s, func() { s.Annotations[v1alpha1.AnnotationHost] = o.URL })
 		f.ExpectWaiting(tools, v1alpha1.ReasonInvalid, "importSecretRef: Secret origin has no key password")
 		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
 		f.Run()
@@ -183,7 +193,7 @@ var _ = Describe("An imported project", func() {
 
 	It("does not get in with wrong credentials, tells none of them, and tries again later", func() {
 		f.Run()
-		s := secret("origin", map[string]string{"username": importer, "password": "wrong-horse"})
+		s := secret("origin", o.URL, map[string]string{"username": importer, "password": "wrong-horse"})
 		f.Create(s)
 		tools := forge.Project("tools").In(acme).ImportedFrom(o.URL + "/private/tools.git").ImportSecret("origin").Build()
 		f.Create(tools)

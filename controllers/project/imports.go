@@ -2,15 +2,11 @@ package project
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -28,8 +24,12 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 	}
 	if ref := p.Spec.ImportSecretRef; ref != nil {
 		var err error
-		if o.Username, o.Password, err = c.credentials(ctx, p.Namespace, ref.Name); err != nil {
+		offer := credential.Offer{Holder: p, Field: "importSecretRef", Name: ref.Name, Kind: v1alpha1.SecretOfImport, URL: p.Spec.ImportURL}
+		if o.Username, o.Password, err = offer.Login(ctx, c.options.Secrets); err != nil {
 			return err
+		}
+		if o.Password == "" {
+			return frame.Waiting(v1alpha1.ReasonInvalid, "importSecretRef: Secret %s has no key %s", offer.Name, credential.PasswordKey)
 		}
 	}
 	s := c.importer.begin(p, func(ctx context.Context, progress func(git.Progress)) error {
@@ -49,20 +49,4 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 	default:
 		return frame.WaitingFor(progressInterval, v1alpha1.ReasonImporting, "importing %s: %s", p.Spec.ImportURL, s.phase)
 	}
-}
-
-// credentials reads a Secret of the project's own namespace.
-func (c *Controller) credentials(ctx context.Context, namespace, name string) (username, password string, err error) {
-	var secret corev1.Secret
-	err = c.options.Secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
-	if apierrors.IsNotFound(err) {
-		return "", "", frame.WaitingFor(firstRetry, v1alpha1.ReasonReferenceNotFound, "importSecretRef: there is no Secret %s", name)
-	}
-	if err != nil {
-		return "", "", fmt.Errorf("reading Secret %s: %w", name, err)
-	}
-	if len(secret.Data["password"]) == 0 {
-		return "", "", frame.WaitingFor(firstRetry, v1alpha1.ReasonInvalid, "importSecretRef: Secret %s has no key password", name)
-	}
-	return string(secret.Data["username"]), string(secret.Data["password"]), nil
 }

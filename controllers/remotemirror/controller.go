@@ -17,6 +17,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
@@ -38,8 +39,10 @@ func DefaultLimits() Limits {
 
 // Options of the controller.
 type Options struct {
-	// Secrets reads Secrets past the cache, which does not hold those of tenants.
+	// Secrets reads those of tenants past the cache, which does not hold their content.
 	Secrets client.Reader
+	// Store has the credentials that mirrors were given over REST.
+	Store *credential.Store
 	// Clock times the attempts.
 	Clock clock.PassiveClock
 	// Egress is the way to the targets.
@@ -71,7 +74,8 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
@@ -81,7 +85,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	all := &v1alpha1.RemoteMirrorList{}
 	w := frame.NewWatch(mgr, "remotemirror", &v1alpha1.RemoteMirror{}, o).
 		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, secretKey)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, catalog.SecretKeys)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.catalog.GuardedMirrors).
 		OnDeclared(&v1alpha1.Group{}, c.catalog.GuardedMirrors).
 		OnReleased(&v1alpha1.RemoteMirror{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
@@ -108,14 +112,14 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 		c.interrupt(m)
 		return nil
 	}
-	scope, host, rules, err := c.check(ctx, m)
+	ready, err := c.check(ctx, m)
 	if err != nil {
 		c.interrupt(m)
 		refuse(m, err)
 		return err
 	}
 	admit(m)
-	p := scope.Project
+	p := ready.project
 	if p.Status.RefsChecksum == "" {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "projectRef: the project %s has no repository yet", p.Name)
 	}
@@ -125,31 +129,41 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 		conclude(m, at)
 		at = report{}
 	}
-	want := goal{refs: p.Status.RefsChecksum, rules: rules.digest()}
-	if want.secret, err = c.secretVersion(ctx, m); err != nil {
-		return err
-	}
+	want := goal{refs: p.Status.RefsChecksum, rules: ready.rules.digest(), secret: ready.credentials.version}
 	if at.phase == idle {
 		hasten(m, want)
 	}
 	if at.phase == idle && (due(m, want, now) || m.Status.LastError != "" && c.pool.corrected(m.UID, want)) {
-		at = c.pool.begin(m, host, want, c.push(m, p.DeepCopy(), rules))
+		at = c.pool.begin(m, ready.host, want, c.push(m, ready))
 		m.Status.HandledSync = requested(m)
 	}
 	show(m, at)
 	return verdict(m, at, now)
 }
 
+// ready is what a push needs.
+type ready struct {
+	project     *v1alpha1.Project
+	host        string
+	rules       rules
+	credentials credentials
+}
+
 // check returns what a push needs, unless there is a reason not to begin one.
-func (c *Controller) check(ctx context.Context, m *v1alpha1.RemoteMirror) (scope catalog.Scope, host string, r rules, err error) {
-	if scope, err = c.project(ctx, m); err != nil {
-		return scope, "", r, err
+func (c *Controller) check(ctx context.Context, m *v1alpha1.RemoteMirror) (r ready, err error) {
+	scope, err := c.project(ctx, m)
+	if err != nil {
+		return r, err
 	}
-	if host, err = c.checkTarget(m); err != nil {
-		return scope, "", r, err
+	if r.host, err = c.checkTarget(m); err != nil {
+		return r, err
 	}
-	r, err = c.rules(ctx, m, scope)
-	return scope, host, r, err
+	if r.credentials, err = c.credentials(ctx, m); err != nil {
+		return r, err
+	}
+	r.project = scope.Project
+	r.rules, err = c.rules(ctx, m, scope)
+	return r, err
 }
 
 // interrupt ends the push that runs.

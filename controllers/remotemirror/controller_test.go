@@ -10,8 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -97,7 +100,7 @@ var _ = Describe("A mirror", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
-		f.Create(secret("target", map[string]string{"username": username, "password": password}))
+		f.Create(secret("target", there.privateURL(), map[string]string{"username": username, "password": password}))
 		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
 		f.Create(m)
 		expectPushed(m)
@@ -111,30 +114,80 @@ var _ = Describe("A mirror", func() {
 		push("HEAD:refs/heads/main")
 		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
 		f.Create(m)
-		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "secretRef: there is no Secret target")
-		elsewhere := secret("target", map[string]string{"username": username, "password": password})
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "secretRef: there is no Secret target with the label forgeplane.dev/secret=remote-mirror")
+		elsewhere := secret("target", there.privateURL(), map[string]string{"username": username, "password": password})
 		elsewhere.Namespace = f.NewNamespace()
-		s := secret("target", map[string]string{"other": "x"})
+		s := secret("target", there.privateURL(), map[string]string{"other": "x"})
 		f.Create(elsewhere, s)
-		pass(m, 15*time.Second)
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "secretRef: Secret target has neither a key username nor a key password")
 		f.Change(s, func() { s.StringData = map[string]string{"username": username, "password": "wrong-horse"} })
-		pass(m, 30*time.Second)
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed, "does not accept the credentials")
 		Expect(fmt.Sprint(m)).NotTo(ContainSubstring("wrong-horse"))
-		Expect(m.Status.Attempts).To(BeEquivalentTo(3))
 		f.Change(s, func() { s.StringData = map[string]string{"password": password} })
-		pass(m, time.Minute)
 		expectPushed(m)
 		Expect(m.Status.Attempts).To(BeZero())
+	})
+
+	It("is sent no Secret that its host is not named for, and says how to name it", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		database := secret("database", there.privateURL(), map[string]string{"username": username, "password": password})
+		database.Labels, database.Annotations = nil, nil
+		f.Create(database)
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("database").Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotFound, "kubectl label secret database forgeplane.dev/secret=remote-mirror")
+		f.Change(database, func() { database.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror} })
+		host, err := credential.Origin(there.privateURL())
+		Expect(err).NotTo(HaveOccurred())
+		remedy := "kubectl annotate secret database --overwrite forgeplane.dev/host=" + host
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, "Secret database has no annotation forgeplane.dev/host", remedy)
+		f.Change(database, func() { database.Annotations = map[string]string{v1alpha1.AnnotationHost: "git.example.com"} })
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, `is for another host: its annotation forgeplane.dev/host is "git.example.com"`, remedy)
+		// Over https is not over http.
+		f.Change(database, func() { database.Annotations[v1alpha1.AnnotationHost] = strings.TrimPrefix(host, "http://") })
+		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, remedy)
+		Expect(there.asked.Load()).To(BeZero(), "nothing was sent")
+		f.Change(database, func() { database.Annotations[v1alpha1.AnnotationHost] = host })
+		expectPushed(m)
+	})
+
+	It("is sent what it was given over REST, which no field of a tenant's leads to, and which goes with it", func() {
+		f.Run()
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Disabled().Build()
+		f.Create(m)
+		f.ExpectReady(m)
+		given := credential.NewStore(nil, forge.PlatformNamespace).New(v1alpha1.SecretOfRemoteMirror, m,
+			map[string][]byte{"username": []byte(username), "password": []byte(password)})
+		f.Create(given)
+		before := m.DeepCopy()
+		m.Status.SecretRef.Name = given.Name
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), m, client.MergeFrom(before))).To(Succeed())
+		f.Change(m, func() { m.Spec.Enabled = nil })
+		expectPushed(m)
+		Expect(there.refs()).To(HaveKey("refs/heads/main"))
+
+		By("making another mirror that says it is its own")
+		other := forge.RemoteMirror("other", there.privateURL()).Of(website).Build()
+		other.Status.SecretRef.Name = given.Name
+		f.Create(other)
+		f.ExpectWaiting(other, v1alpha1.ReasonPushFailed, "does not accept the credentials, or asks for some")
+		named := forge.RemoteMirror("named", there.privateURL()).Of(website).Secret(given.Name).Build()
+		f.Create(named)
+		f.ExpectWaiting(named, v1alpha1.ReasonReferenceNotFound, "there is no Secret")
+
+		f.Delete(m)
+		f.ExpectGone(m, given)
 	})
 
 	It("is pushed to at once when a Secret that bears the label is put right", func() {
 		f.Run()
 		commit("one")
 		push("HEAD:refs/heads/main")
-		s := secret("target", map[string]string{"username": username, "password": "wrong-horse"})
-		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}
+		s := secret("target", there.privateURL(), map[string]string{"username": username, "password": "wrong-horse"})
 		f.Create(s)
 		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
 		f.Create(m)

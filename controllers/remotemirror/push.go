@@ -8,12 +8,9 @@ import (
 	"regexp"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -75,19 +72,18 @@ func (r rules) digest() string {
 }
 
 // push returns what pushes the project's repository.
-func (c *Controller) push(m *v1alpha1.RemoteMirror, p *v1alpha1.Project, r rules) pushFunc {
-	key, spec := client.ObjectKey{Namespace: m.Namespace}, m.Spec.DeepCopy()
+func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
+	url, p, r := m.Spec.URL, ready.project.DeepCopy(), ready.rules
 	return func(ctx context.Context) (git.PushResult, error) {
 		repo, err := c.repositories.Of(ctx, p)
 		if err != nil {
 			return git.PushResult{}, err
 		}
 		o := git.PushOptions{
-			URL: spec.URL, Branch: r.branch, Keep: r.keep, Timeout: c.options.Limits.Timeout, Stall: c.options.Limits.Stall,
+			URL: url, Branch: r.branch, Keep: r.keep, Timeout: c.options.Limits.Timeout, Stall: c.options.Limits.Stall,
 		}
-		if spec.SecretRef != nil {
-			key.Name = spec.SecretRef.Name
-			if o.Username, o.Password, err = c.credentials(ctx, key); err != nil {
+		if ready.credentials.read != nil {
+			if o.Username, o.Password, err = ready.credentials.read(ctx); err != nil {
 				return git.PushResult{}, err
 			}
 		}
@@ -101,35 +97,44 @@ func (c *Controller) push(m *v1alpha1.RemoteMirror, p *v1alpha1.Project, r rules
 	}
 }
 
-// secretVersion tells apart what the Secret of a mirror has been, where it bears the label by which the cache follows it. It is empty
-// where it does not, or there is none.
-func (c *Controller) secretVersion(ctx context.Context, m *v1alpha1.RemoteMirror) (string, error) {
-	if m.Spec.SecretRef == nil {
-		return "", nil
-	}
-	var s corev1.Secret
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.SecretRef.Name}, &s)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("looking for a change of Secret %s: %w", m.Spec.SecretRef.Name, err)
-	}
-	return s.ResourceVersion, nil
+// credentials are those of a mirror.
+type credentials struct {
+	// version tells apart what their Secret has been.
+	version string
+	// read reads them when a push begins; nil for none.
+	read func(ctx context.Context) (username, password string, err error)
 }
 
-func secretKey(_ context.Context, obj client.Object) []string {
-	return []string{catalog.SecretKey(obj.GetNamespace(), obj.GetName())}
-}
-
-// credentials reads a Secret of the mirror's own namespace.
-func (c *Controller) credentials(ctx context.Context, key client.ObjectKey) (username, password string, err error) {
-	var secret corev1.Secret
-	if err := c.options.Secrets.Get(ctx, key, &secret); apierrors.IsNotFound(err) {
-		return "", "", fmt.Errorf("secretRef: there is no Secret %s", key.Name)
-	} else if err != nil {
-		return "", "", fmt.Errorf("reading Secret %s: %w", key.Name, err)
+// credentials finds the Secret of a mirror: the one that is declared, or the platform's.
+func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) (credentials, error) {
+	if m.Spec.SecretRef != nil {
+		offer := credential.Offer{
+			Holder: m.DeepCopy(), Field: "secretRef", Name: m.Spec.SecretRef.Name, Kind: v1alpha1.SecretOfRemoteMirror, URL: m.Spec.URL,
+		}
+		s, err := offer.Check(ctx, c.client)
+		if err != nil {
+			return credentials{}, err
+		}
+		return credentials{s.ResourceVersion, func(ctx context.Context) (string, string, error) {
+			username, password, err := offer.Login(ctx, c.options.Secrets)
+			if err == nil && username == "" && password == "" {
+				err = fmt.Errorf("secretRef: Secret %s has neither a key username nor a key password", offer.Name)
+			}
+			return username, password, err
+		}}, nil
 	}
-	username, password = string(secret.Data["username"]), string(secret.Data["password"])
-	if username == "" && password == "" {
-		return "", "", fmt.Errorf("secretRef: Secret %s has neither a key username nor a key password", key.Name)
+	if m.Status.SecretRef.Name == "" {
+		return credentials{}, nil
 	}
-	return username, password, nil
+	s, err := c.options.Store.Of(ctx, v1alpha1.SecretOfRemoteMirror, m, m.Status.SecretRef.Name)
+	if err != nil {
+		return credentials{}, err
+	}
+	if s == nil {
+		return credentials{}, frame.Waiting(v1alpha1.ReasonReferenceNotFound,
+			"the credentials that the mirror was given over REST are gone: make a new mirror, or name a Secret in secretRef")
+	}
+	return credentials{s.ResourceVersion, func(context.Context) (string, string, error) {
+		return string(s.Data[credential.UsernameKey]), string(s.Data[credential.PasswordKey]), nil
+	}}, nil
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -157,6 +158,13 @@ func (t *target) hook(script string) {
 	Expect(os.WriteFile(filepath.Join(t.git.Dir, "hooks", "update"), []byte("#!/bin/sh\n"+script+"\n"), 0o755)).To(Succeed())
 }
 
-func secret(name string, data map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: website.Namespace, Name: name}, StringData: data}
+// secret is one that may be sent to a URL.
+func secret(name, url string, data map[string]string) *corev1.Secret {
+	GinkgoHelper()
+	host, err := credential.Origin(url)
+	Expect(err).NotTo(HaveOccurred())
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: website.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror},
+		Annotations: map[string]string{v1alpha1.AnnotationHost: host},
+	}, StringData: data}
 }

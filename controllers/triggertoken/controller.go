@@ -15,29 +15,32 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // Controller reconciles trigger tokens.
 type Controller struct {
-	client client.Client
-	// secrets reads those that do not bear the label yet, past the cache.
-	secrets client.Reader
+	client  client.Client
+	store   *credential.Store
 	catalog *catalog.Catalog
 	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
-// New returns the controller; secrets reads past the cache.
+// New returns the controller; s is where values are kept that nobody has a Secret for.
 func New(
-	c client.Client, secrets client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
+	c client.Client, s *credential.Store, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
 ) *Controller {
 	return &Controller{
-		client: c, secrets: secrets, catalog: cat, clock: clk,
+		client: c, store: s, catalog: cat, clock: clk,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.TriggerToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {
+				if t.Spec.SecretRef == nil {
+					return nil, nil // its own Secret is nobody else's
+				}
 				return []claim.Claim{claim.TokenSecret(t.Namespace, t.SecretRef().Name, t.SecretRef().Key)}, nil
 			}),
 			frame.WithOwner(func(ctx context.Context, t *v1alpha1.TriggerToken) (client.Object, error) {
@@ -48,7 +51,8 @@ func New(
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
@@ -59,7 +63,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnDeclared(&v1alpha1.Membership{}, c.catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
 		// Only its readiness tells that a membership has expired.
 		OnReady(&v1alpha1.Membership{}, c.catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(tokens, catalog.IndexSecret, secretKey)).
+		OnReferred(&corev1.Secret{}, c.catalog.Peers(tokens, catalog.IndexSecret, catalog.SecretKeys)).
 		OnReferred(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, c.rivals)).
 		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexSecret, ownSecretKey)).
 		OnReleased(&v1alpha1.TriggerToken{}, c.catalog.Peers(tokens, catalog.IndexID, catalog.SpecID)).
@@ -124,6 +128,9 @@ func (c *Controller) memberKeys(ctx context.Context, obj client.Object) []string
 
 // claimSecret keeps two tokens from sharing one value.
 func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) error {
+	if t.Spec.SecretRef == nil {
+		return nil // its own Secret is nobody else's
+	}
 	ref := t.SecretRef()
 	sharing, err := c.catalog.TriggerTokensOfSecret(ctx, t.Namespace, ref)
 	if err != nil {
@@ -147,10 +154,6 @@ func (c *Controller) rivals(ctx context.Context, obj client.Object) (keys []stri
 		}
 	}
 	return keys
-}
-
-func secretKey(_ context.Context, obj client.Object) []string {
-	return []string{catalog.SecretKey(obj.GetNamespace(), obj.GetName())}
 }
 
 func ownSecretKey(_ context.Context, obj client.Object) []string {

@@ -7,10 +7,12 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -18,17 +20,24 @@ import (
 // chosen is a value that somebody has made up.
 const chosen = "a-value-that-is-long-enough"
 
-// secret is one of the team with one key.
+// offered are the labels of a Secret that a token may use.
+var offered = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}
+
+// secret is one of the team with one key, for a token to use.
 func secret(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: acme.Namespace, Name: name}, Data: map[string][]byte{key: []byte(value)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: acme.Namespace, Name: name, Labels: offered}, Data: map[string][]byte{key: []byte(value)},
 	}
 }
 
 // secretOf is the Secret that a token uses.
 func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
 	GinkgoHelper()
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.SecretRef().Name}}
+	f.Refresh(t)
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: t.Status.SecretRef.Name}}
+	if s.Name == "" {
+		s.Namespace, s.Name = t.Namespace, t.SecretRef().Name
+	}
 	f.Refresh(s)
 	return s
 }
@@ -36,8 +45,11 @@ func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
 // valueOf is the value of a token, which is the one that is accepted.
 func valueOf(t *v1alpha1.TriggerToken) string {
 	GinkgoHelper()
-	value := string(secretOf(t).Data[t.SecretRef().Key])
-	f.Refresh(t)
+	s := secretOf(t)
+	value := string(s.Data["token"])
+	if s.Namespace == t.Namespace {
+		value = string(s.Data[t.SecretRef().Key])
+	}
 	Expect(t.Status.Digest).To(Equal(catalog.Digest(value)))
 	return value
 }
@@ -54,14 +66,13 @@ var _ = Describe("The value of a trigger token", func() {
 	var t *v1alpha1.TriggerToken
 	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Build() })
 
-	It("is generated into a Secret of its own, and only the digest is shown", func() {
+	It("is generated into a Secret of the platform, and only the digest is shown", func() {
 		f.Create(t)
 		f.ExpectReady(t)
 		s := secretOf(t)
-		Expect(s.Name).To(Equal("deploy-trigger-token"))
+		Expect(s.Namespace).To(Equal(forge.PlatformNamespace), "no tenant reads or names it")
 		Expect(string(s.Data["token"])).To(MatchRegexp("^glptt-[0-9a-f]{40}$"))
-		Expect(s.Labels).To(Equal(map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}))
-		Expect(s.OwnerReferences).To(ConsistOf(And(HaveField("UID", t.UID), HaveField("Controller", HaveValue(BeTrue())))))
+		Expect(credential.Held(s, v1alpha1.SecretOfTriggerToken, t)).To(BeTrue())
 		Expect(find(website, valueOf(t))).To(HaveField("UID", t.UID))
 		Expect(t.Spec.SecretRef).To(BeNil(), "what was not declared is not written")
 		expectNoValue(t, string(s.Data["token"]))
@@ -83,14 +94,24 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(find(other, value)).Error().To(MatchError(catalog.ErrNotFound))
 	})
 
-	It("is put where the token says", func() {
+	It("is put into an empty Secret that is labelled for it", func() {
+		f.Run()
 		t = forge.TriggerToken("deploy").Of(website).Secret("ci", "TRIGGER").Build()
 		f.Create(t)
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "secretRef: there is no Secret ci with the label forgeplane.dev/secret=trigger-token",
+			"kubectl label secret ci forgeplane.dev/secret=trigger-token")
+		empty := secret("ci", "TRIGGER", "")
+		empty.Data = nil
+		f.Create(empty)
 		f.ExpectReady(t)
-		Expect(secretOf(t)).To(And(HaveField("Name", "ci"), HaveField("Data", HaveKey("TRIGGER"))))
+		Expect(secretOf(t)).To(And(HaveField("UID", empty.UID), HaveField("Data", HaveKey("TRIGGER"))))
+		Expect(valueOf(t)).To(HavePrefix(triggertoken.Prefix))
+		Expect(t.Status.SecretRef.Name).To(BeEmpty())
+		f.ExpectRestartWritesNothing()
 	})
 
 	It("goes with the token", func() {
+		f.Run()
 		f.Create(t)
 		f.ExpectReady(t)
 		s := secretOf(t)
@@ -108,7 +129,39 @@ var _ = Describe("The value of a trigger token", func() {
 		f.Create(t)
 		f.ExpectReady(t)
 		Expect(valueOf(t)).NotTo(Equal(value))
-		Expect(secretOf(t).OwnerReferences).To(ConsistOf(HaveField("UID", t.UID)))
+	})
+
+	It("stays where an earlier version generated it, and can be replaced there", func() {
+		f.Create(t)
+		f.ExpectReady(t)
+		s := secretOf(t)
+		f.Delete(s)
+		former := secret("deploy-trigger-token", "token", "glptt-of-an-earlier-version")
+		former.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
+		}}
+		f.Create(former)
+		before := t.DeepCopy()
+		t.Status.SecretRef.Name = ""
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+		f.Change(t, func() { t.Spec.Description = "upgraded" })
+		f.ExpectReady(t)
+		Expect(valueOf(t)).To(Equal("glptt-of-an-earlier-version"))
+		Expect(t.Status.SecretRef.Name).To(BeEmpty())
+		f.Change(t, func() { metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.AnnotationRotate, "now") })
+		f.ExpectReady(t)
+		Expect(valueOf(t)).NotTo(Equal("glptt-of-an-earlier-version"))
+		Expect(secretOf(t).UID).To(Equal(former.UID))
+
+		By("taking over what it did for a client of the REST API")
+		kept := valueOf(t)
+		before = t.DeepCopy()
+		t.Status.IssuedTo = "somebody"
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+		f.Change(t, func() { t.Spec.Description = "upgraded again" })
+		f.ExpectReady(t)
+		Expect(secretOf(t).Namespace).To(Equal(forge.PlatformNamespace))
+		Expect(valueOf(t)).To(Equal(kept))
 	})
 
 	It("is replaced when its Secret or the key in it goes, while the controllers run", func() {
@@ -130,14 +183,6 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(third).NotTo(Equal(first))
 		Expect(secretOf(t).UID).To(Equal(s.UID))
 
-		By("changing it by hand")
-		f.Change(s, func() { s.Data["token"] = []byte(chosen) })
-		Expect(expectAnother(t, third)).To(Equal(chosen))
-		f.Change(s, func() { s.Data["token"] = []byte("short") })
-		f.ExpectStalled(t, v1alpha1.ReasonInvalid, "shorter than 20 characters")
-		Expect(t.Status.Digest).To(BeEmpty())
-		f.Delete(s)
-		expectAnother(t, chosen)
 		f.ExpectRestartWritesNothing()
 	})
 
@@ -200,12 +245,15 @@ var _ = Describe("The value of a trigger token", func() {
 			f.Create(t)
 			f.ExpectReady(t)
 			rotate("now")
-			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "the annotation forgeplane.dev/rotate has no effect", "Secret ci was not made for this token")
+			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "the annotation forgeplane.dev/rotate has no effect", "Forgeplane has not generated the value in Secret ci")
 			Expect(valueOf(t)).To(Equal(chosen))
 			Expect(find(website, chosen)).To(HaveField("UID", t.UID), "the old value goes on")
-			f.Delete(secretOf(t))
-			expectAnother(t, chosen)
+			s := secretOf(t)
+			f.Change(s, func() { s.Data = nil })
+			second := expectAnother(t, chosen)
 			Expect(t.Status.Rotated).To(Equal("now"))
+			rotate("later")
+			expectAnother(t, second)
 		})
 
 		It("is left alone for a text that is too long to remember", func() {
@@ -221,33 +269,33 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 	var t *v1alpha1.TriggerToken
 	BeforeEach(func() { t = forge.TriggerToken("deploy").Of(website).Secret("ci", "token").Build() })
 
-	It("is adopted from a mirror, of whose Secret the cache has no content", func() {
-		s := secret("ci", "token", chosen)
-		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}
-		f.Create(s)
-		f.Create(t)
-		f.ExpectReady(t)
-		Expect(valueOf(t)).To(Equal(chosen))
-		Expect(secretOf(t).Labels).To(HaveKeyWithValue(v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken))
-	})
+	DescribeTable("is not used, nor its digest told, unless it is labelled for trigger tokens",
+		func(labels map[string]string) {
+			s := secret("ci", "token", chosen)
+			s.Labels = labels
+			f.Create(s, t)
+			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "there is no Secret ci with the label forgeplane.dev/secret=trigger-token")
+			Expect(t.Status.Digest).To(BeEmpty())
+			Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
+			Expect(secretOf(t).Labels).To(Equal(labels), "nobody but who may write it says what it is for")
+		},
+		Entry("at all", nil),
+		Entry("but for a mirror", map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror}),
+	)
 
-	It("is adopted: it gets a label, and stays what it is", func() {
+	It("is adopted where it is labelled, and stays what it is", func() {
 		s := secret("ci", "token", chosen)
-		s.Labels, s.Annotations = map[string]string{"app": "ci"}, map[string]string{"note": "mine"}
+		s.Annotations = map[string]string{"note": "mine"}
 		f.Create(s, t)
 		f.ExpectReady(t)
 		Expect(valueOf(t)).To(Equal(chosen))
-		after := secretOf(t)
-		Expect(after.Labels).To(Equal(map[string]string{"app": "ci", v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}))
-		Expect(after.ManagedFields).To(ContainElement(And(HaveField("Manager", "forgeplane-secrets"), HaveField("Operation", metav1.ManagedFieldsOperationApply))))
-		after.Labels, after.ManagedFields, after.ResourceVersion = s.Labels, s.ManagedFields, s.ResourceVersion
-		Expect(after).To(Equal(s))
+		Expect(secretOf(t)).To(Equal(s))
 		f.Delete(t)
 		f.ExpectGone(t)
 		f.Refresh(s)
 	})
 
-	It("is followed, without its label too, while the controllers run", func() {
+	It("is followed, and let go with its label, while the controllers run", func() {
 		f.Run()
 		s := secret("ci", "token", chosen)
 		f.Create(s, t)
@@ -256,9 +304,10 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Expect(expectAnother(t, chosen)).To(Equal(chosen + "-2"))
 		f.Refresh(s)
 		f.Change(s, func() { s.Labels = nil })
-		f.Eventually(s).Should(HaveField("Labels", HaveKey(v1alpha1.LabelSecret)))
-		f.Change(s, func() { s.Data["token"] = []byte(chosen + "-3") })
-		Expect(expectAnother(t, chosen+"-2")).To(Equal(chosen + "-3"))
+		f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "the label forgeplane.dev/secret=trigger-token")
+		Expect(find(website, chosen+"-2")).Error().To(MatchError(catalog.ErrNotFound))
+		f.Change(s, func() { s.Labels = offered })
+		f.ExpectReady(t)
 		f.ExpectRestartWritesNothing()
 	})
 
@@ -279,11 +328,9 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 			}
 		},
 		Entry("too short", func(s *corev1.Secret) { s.Data["token"] = []byte("short-secret") },
-			"key token of Secret ci holds a value shorter than 20 characters", "delete the Secret to get a generated one"),
+			"key token of Secret ci holds a value shorter than 20 characters", "remove the key to get a generated one"),
 		Entry("too long", func(s *corev1.Secret) { s.Data["token"] = []byte(strings.Repeat("0123456789", 26)) }, "longer than 255 characters"),
 		Entry("with a line end", func(s *corev1.Secret) { s.Data["token"] = []byte(chosen + "\n") }, "a line end"),
-		Entry("empty", func(s *corev1.Secret) { s.Data["token"] = []byte{} }, "has no value under the key token"),
-		Entry("missing", func(s *corev1.Secret) { s.Data = map[string][]byte{"other": []byte(chosen)} }, "has no value under the key token"),
 		Entry("for something else", func(s *corev1.Secret) {
 			s.Type, s.Data["username"], s.Data["password"] = corev1.SecretTypeBasicAuth, []byte("somebody"), []byte(chosen)
 		}, "Secret ci is of the type kubernetes.io/basic-auth"),
@@ -306,7 +353,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		bolt := forge.Group("bolt").In(f.NewNamespace()).Build()
 		app := forge.Project("app").In(bolt).Build()
 		theirs := forge.TriggerToken("theirs").Of(app).Build()
-		f.Create(t, bolt, app)
+		f.Create(secret("ci", "token", ""), t, bolt, app)
 		f.ExpectReady(t)
 		f.Create(theirs)
 		f.ExpectReady(theirs)
@@ -345,24 +392,20 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Expect(find(website, chosen)).To(HaveField("UID", younger.UID))
 	})
 
-	It("is not adopted when it was made for another token", func() {
-		f.Run()
-		first := forge.TriggerToken("first").Of(website).Secret("ci", "first").Build()
+	It("is not adopted when an earlier version made it for another token", func() {
+		first := forge.TriggerToken("first").Of(website).Build()
 		f.Create(first)
-		f.ExpectReady(first)
-		f.Create(t)
+		s := secret("ci", "token", chosen)
+		s.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: first.Name, UID: first.UID, Controller: ptr.To(true),
+		}}
+		f.Create(s, t)
 		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was made for the TriggerToken first")
-		Expect(secretOf(t).Data).To(HaveLen(1))
-		f.Delete(first)
-		f.ExpectReady(t)
-		Expect(secretOf(t).OwnerReferences).To(ConsistOf(HaveField("UID", t.UID)))
 	})
 
 	It("has no effect where no token names it, whatever its label", func() {
 		f.Run()
-		s := secret("stray", "token", chosen)
-		s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}
-		f.Create(s, t)
+		f.Create(secret("stray", "token", chosen), secret("ci", "token", ""), t)
 		f.ExpectReady(t)
 		Expect(find(website, chosen)).Error().To(MatchError(catalog.ErrNotFound))
 		Expect(valueOf(t)).To(HavePrefix(triggertoken.Prefix))

@@ -129,10 +129,14 @@ func indexes() []index {
 			return optional(o, &o.(*v1alpha1.RemoteMirror).Spec.ProjectRef)
 		}},
 		index{&v1alpha1.RemoteMirror{}, IndexSecret, func(o client.Object) []string {
-			if ref := o.(*v1alpha1.RemoteMirror).Spec.SecretRef; ref != nil {
-				return []string{SecretKey(o.GetNamespace(), ref.Name)}
+			m := o.(*v1alpha1.RemoteMirror)
+			if name := IssuedSecret(m); name != "" {
+				return []string{IssuedKey(name)}
 			}
-			return nil
+			return secretKeys(m, m.Spec.SecretRef)
+		}},
+		index{&v1alpha1.Project{}, IndexSecret, func(o client.Object) []string {
+			return secretKeys(o, o.(*v1alpha1.Project).Spec.ImportSecretRef)
 		}})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -34,7 +33,11 @@ func triggerTokenIndexes() []index {
 			return some(o.(*v1alpha1.TriggerToken).Status.Digest)
 		}},
 		{&v1alpha1.TriggerToken{}, IndexSecret, func(o client.Object) []string {
-			return []string{SecretKey(o.GetNamespace(), o.(*v1alpha1.TriggerToken).SecretRef().Name)}
+			t := o.(*v1alpha1.TriggerToken)
+			if name := IssuedSecret(t); name != "" {
+				return []string{IssuedKey(name)}
+			}
+			return []string{SecretKey(t.Namespace, t.SecretRef().Name)}
 		}},
 		{&corev1.Secret{}, IndexDigest, func(o client.Object) (digests []string) {
 			if o.GetLabels()[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
@@ -47,9 +50,6 @@ func triggerTokenIndexes() []index {
 		}},
 	}
 }
-
-// SecretKey is the key in IndexSecret of a Secret of a tenant.
-func SecretKey(namespace, name string) string { return nameKey(namespace, name) }
 
 // TriggerTokensOf returns the trigger tokens of a project.
 func (c *Catalog) TriggerTokensOf(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.TriggerToken, error) {
@@ -159,22 +159,4 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
-}
-
-// TriggerTokenValue returns the value of a token, from memory. It is empty while none is accepted: what else is in the Secret
-// that a token names is not for those who may see the token.
-func (c *Catalog) TriggerTokenValue(ctx context.Context, t *v1alpha1.TriggerToken) (string, error) {
-	ref := t.SecretRef()
-	var s corev1.Secret
-	if err := c.get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: ref.Name}, &s); err != nil {
-		if errors.Is(err, ErrNotFound) {
-			return "", nil
-		}
-		return "", fmt.Errorf("the value of TriggerToken %s: %w", client.ObjectKeyFromObject(t), err)
-	}
-	value := string(s.Data[ref.Key])
-	if subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(Digest(value))) != 1 {
-		return "", nil
-	}
-	return value, nil
 }

@@ -105,24 +105,25 @@ func TestTriggerTokensOf(t *testing.T) {
 	g.Expect(tokens).To(ConsistOf(HaveField("Name", "t1"), HaveField("Name", "t2"), HaveField("Name", "t3")))
 }
 
-func TestTheValueOfATriggerTokenIsShownWhileItIsAccepted(t *testing.T) {
+func TestSecretsOfDigest_areThoseLabelledForTriggerTokens(t *testing.T) {
 	g := NewWithT(t)
-	accepted, refused := triggerToken("a", "accepted", byName("web"), "value"), triggerToken("a", "refused", byName("web"), "")
-	other := triggerToken("a", "other", byName("web"), "value")
-	other.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "accepted-trigger-token", Key: "password"}
-	s := secretWith("a", "accepted-trigger-token", "value")
-	s.Data["password"] = []byte("of something else")
-	w := catalogtest.New(t, accepted, refused, other, s,
-		secretWith("a", "refused-trigger-token", "not accepted"), secretWith("b", "elsewhere", "value"))
+	w := catalogtest.New(t, secretWith("a", "accepted", "value"), secretWith("a", "other", "another value"), secretWith("b", "elsewhere", "value"))
 	c := w.Catalog()
-	g.Expect(c.TriggerTokenValue(t.Context(), accepted)).To(Equal("value"))
-	g.Expect(c.TriggerTokenValue(t.Context(), refused)).To(BeEmpty(), "what a token names is no value before it is accepted")
-	g.Expect(c.TriggerTokenValue(t.Context(), other)).To(BeEmpty(), "another key")
 	g.Expect(c.SecretsOfDigest(t.Context(), catalog.Digest("value"))).To(ConsistOf(
-		catalog.SecretKey("a", "accepted-trigger-token"), catalog.SecretKey("b", "elsewhere")))
+		catalog.SecretKey("a", "accepted"), catalog.SecretKey("b", "elsewhere")))
 	g.Expect(c.SecretsOfDigest(t.Context(), "")).To(BeEmpty())
-	w.Put(secretWith("a", "accepted-trigger-token", "another value, of which the controller is to learn"))
-	g.Expect(c.TriggerTokenValue(t.Context(), accepted)).To(BeEmpty())
-	w.Remove(s)
-	g.Expect(c.TriggerTokenValue(t.Context(), accepted)).To(BeEmpty())
+}
+
+func TestHoldersOfSecret_areThoseWhoseStatusNamesIt(t *testing.T) {
+	g := NewWithT(t)
+	token, declared := triggerToken("a", "token", byName("web"), "value"), triggerToken("a", "declared", byName("web"), "")
+	token.Status.SecretRef.Name = "platform"
+	declared.Status.SecretRef.Name = "platform"
+	declared.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "platform", Key: "token"}
+	mirror := &v1alpha1.RemoteMirror{Status: v1alpha1.RemoteMirrorStatus{SecretRef: v1alpha1.LocalSecretReference{Name: "platform"}}}
+	mirror.Namespace, mirror.Name = "a", "mirror"
+	w := catalogtest.New(t, token, declared, mirror, triggerToken("a", "other", byName("web"), ""))
+	holders, err := w.Catalog().HoldersOfSecret(t.Context(), "platform")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(holders).To(ConsistOf(HaveField("Name", "token"), HaveField("Name", "mirror")))
 }

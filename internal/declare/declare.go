@@ -135,14 +135,6 @@ func (w *Writer) identify(ctx context.Context, obj client.Object) error {
 	return err
 }
 
-// CreateUnseen makes an object of a kind that the cache does not hold, such as a Secret of a tenant.
-func (w *Writer) CreateUnseen(ctx context.Context, obj client.Object) error {
-	if err := w.client.Create(ctx, obj); err != nil {
-		return explain(err)
-	}
-	return nil
-}
-
 // How long it takes at most until the cache shows what another replica has made, or a Secret, and how often that is looked at.
 const (
 	ensureTimeout  = 10 * time.Second

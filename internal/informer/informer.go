@@ -41,35 +41,37 @@ type Factory struct {
 	byKind map[string]cache.Store
 }
 
-// CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's.
-func (f *Factory) CacheOptions(platform string) ctrlcache.Options {
+// CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's. Servers have no right to the Secrets of
+// tenants; only with tenants those are here that are labelled for Forgeplane.
+func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options {
+	secrets := map[string]ctrlcache.Config{platform: {}}
+	if tenants {
+		secrets[ctrlcache.AllNamespaces] = ctrlcache.Config{LabelSelector: followed(), Transform: bounded}
+	}
 	return ctrlcache.Options{
 		DefaultTransform: newSharing().transform,
 		NewInformer:      f.New,
-		ByObject: map[client.Object]ctrlcache.ByObject{
-			// Of the Secrets of tenants those are here that Forgeplane follows. Others are read one by one when they are needed.
-			&corev1.Secret{}: {Namespaces: map[string]ctrlcache.Config{
-				platform: {},
-				ctrlcache.AllNamespaces: {
-					LabelSelector: followed(),
-					Transform:     bounded,
-				},
-			}},
-		},
+		ByObject:         map[client.Object]ctrlcache.ByObject{&corev1.Secret{}: {Namespaces: secrets}},
 	}
 }
 
 // followed selects the Secrets of tenants that Forgeplane follows.
 func followed() labels.Selector {
-	r, err := labels.NewRequirement(v1alpha1.LabelSecret, selection.In, []string{v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfRemoteMirror})
+	r, err := labels.NewRequirement(v1alpha1.LabelSecret, selection.In, []string{
+		v1alpha1.SecretOfTriggerToken, v1alpha1.SecretOfRemoteMirror, v1alpha1.SecretOfImport,
+	})
 	if err != nil {
 		panic(err) // it is made of constants
 	}
 	return labels.NewSelector().Add(*r)
 }
 
+// kept are the annotations of a tenant's Secret that matter.
+var kept = []string{v1alpha1.AnnotationRotated, v1alpha1.AnnotationGenerated, v1alpha1.AnnotationHost}
+
 // bounded keeps of a tenant's Secret what a token can be, so that nobody fills the memory of the platform by way of a label. A
-// value that is too long for a token is still so afterwards. Of a mirror's Secret it keeps no value: that is read when it is needed.
+// value that is too long for a token is still so afterwards. Of the Secret of a mirror or an import it keeps no value: that is read when
+// it is needed.
 func bounded(o any) (any, error) {
 	s, ok := o.(*corev1.Secret)
 	if !ok {
@@ -77,11 +79,11 @@ func bounded(o any) (any, error) {
 	}
 	s.ManagedFields = nil
 	for key := range s.Annotations {
-		if key != v1alpha1.AnnotationRotated {
+		if !slices.Contains(kept, key) {
 			delete(s.Annotations, key)
 		}
 	}
-	if s.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfRemoteMirror {
+	if s.Labels[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
 		s.Data = nil
 	}
 	for key, value := range s.Data {

@@ -76,7 +76,7 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 
 func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	g := NewWithT(t)
-	options := new(Factory).CacheOptions("platform")
+	options := new(Factory).CacheOptions("platform", true)
 	var tenants, platform ctrlcache.Config
 	for o, by := range options.ByObject {
 		g.Expect(o).To(BeAssignableToTypeOf(&corev1.Secret{}))
@@ -84,10 +84,11 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 		g.Expect(by.Namespaces).To(HaveLen(2))
 	}
 	g.Expect(platform.LabelSelector).To(BeNil())
-	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (remote-mirror,trigger-token)"))
+	g.Expect(tenants.LabelSelector.String()).To(Equal("forgeplane.dev/secret in (import,remote-mirror,trigger-token)"))
 	kept, err := tenants.Transform(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "s", Annotations: map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+			Name: "s", Labels: map[string]string{"forgeplane.dev/secret": "trigger-token"},
+			Annotations: map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 		},
 		Data: map[string][]byte{"token": []byte("short"), "blob": make([]byte, 1<<20)},
@@ -100,11 +101,21 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	g.Expect(s.Data["blob"]).To(HaveLen(256), "it is still too long")
 	g.Expect(cap(s.Data["blob"])).To(BeNumerically("<", 1024))
 
-	kept, err = tenants.Transform(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "7", Labels: map[string]string{"forgeplane.dev/secret": "remote-mirror"}},
-		Data:       map[string][]byte{"password": []byte("short")},
-	})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept.(*corev1.Secret).Data).To(BeEmpty(), "the credentials of a mirror are not kept in memory")
-	g.Expect(kept.(*corev1.Secret).ResourceVersion).To(Equal("7"))
+	for _, kind := range []string{"remote-mirror", "import"} {
+		kept, err = tenants.Transform(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "s", ResourceVersion: "7", Labels: map[string]string{"forgeplane.dev/secret": kind}},
+			Data:       map[string][]byte{"password": []byte("short")},
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.(*corev1.Secret).Data).To(BeEmpty(), "the credentials for a host are not kept in memory")
+		g.Expect(kept.(*corev1.Secret).ResourceVersion).To(Equal("7"))
+	}
+}
+
+func TestOfServersTheCacheHasNoSecretOfTenants(t *testing.T) {
+	g := NewWithT(t)
+	for _, by := range new(Factory).CacheOptions("platform", false).ByObject {
+		g.Expect(by.Namespaces).To(HaveLen(1))
+		g.Expect(by.Namespaces).To(HaveKey("platform"))
+	}
 }

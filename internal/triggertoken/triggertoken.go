@@ -7,12 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 // Prefix begins every generated value, so that a leaked one can be recognised.
@@ -56,24 +50,4 @@ func Check(value []byte) error {
 func Short(value string) string {
 	value = strings.TrimPrefix(value, Prefix)
 	return value[:min(len(value), shown)]
-}
-
-// NewSecret returns a Secret with a value for a token, which goes with the token.
-func NewSecret(t *v1alpha1.TriggerToken, value string) *corev1.Secret {
-	ref := t.SecretRef()
-	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.Namespace, Name: ref.Name,
-			Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
-			// It blocks nobody who deletes the token: that takes a right of its own in some clusters.
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
-			}},
-		},
-		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ref.Key: []byte(value)},
-	}
-	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
-		s.Annotations = map[string]string{v1alpha1.AnnotationRotated: rotate}
-	}
-	return s
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -51,21 +50,5 @@ func TestOthersSeeFourCharactersOfAValue(t *testing.T) {
 		if got := triggertoken.Short(value); got != want {
 			t.Errorf("%q is shown as %q, not %q", value, got, want)
 		}
-	}
-}
-
-func TestASecretGoesWithItsToken(t *testing.T) {
-	token := &v1alpha1.TriggerToken{}
-	token.Namespace, token.Name, token.UID = "acme", "deploy", "1"
-	token.Annotations = map[string]string{v1alpha1.AnnotationRotate: "now", "other": "else"}
-	s := triggertoken.NewSecret(token, "value")
-	if s.Namespace != "acme" || s.Name != "deploy-trigger-token" || string(s.Data["token"]) != "value" {
-		t.Errorf("it is %s/%s", s.Namespace, s.Name)
-	}
-	if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != "1" || s.OwnerReferences[0].Kind != "TriggerToken" {
-		t.Errorf("its owners are %v", s.OwnerReferences)
-	}
-	if len(s.Annotations) != 1 || s.Annotations[v1alpha1.AnnotationRotated] != "now" {
-		t.Errorf("its annotations are %v", s.Annotations)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
 // newTrigger makes a trigger token, which a person owns.
@@ -134,17 +135,19 @@ var _ = throughEachDoor("Pipeline triggers", func(d *door) {
 		Expect(answered(r)).To(Equal("204"))
 	})
 
-	It("have their value in a Secret that goes with them, and nowhere else", func() {
+	It("have their value in a Secret of the platform that goes with them, and nowhere else", func() {
 		ctx := context.Background()
 		team := d.newTeam(gitlab.PrivateVisibility)
 		made := d.newTrigger(maintainer, team.project.ID, "Nightly")
 		object := declared(made.ID)
 		Expect(fmt.Sprintf("%+v", object)).NotTo(ContainSubstring(strings.TrimPrefix(made.Token, triggertoken.Prefix)))
 		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: object.Namespace, Name: object.SecretRef().Name}
+		key := client.ObjectKey{Namespace: forgeplane.Namespace, Name: object.Status.SecretRef.Name}
 		Expect(api.Get(ctx, key, secret)).To(Succeed())
 		Expect(secret.Data).To(HaveKeyWithValue("token", []byte(made.Token)))
-		Expect(secret.OwnerReferences).To(HaveExactElements(HaveField("UID", object.UID)))
+		inside := &corev1.SecretList{}
+		Expect(api.List(ctx, inside, client.InNamespace(object.Namespace), client.HasLabels{v1alpha1.LabelSecret})).To(Succeed())
+		Expect(inside.Items).To(BeEmpty())
 
 		By("replacing the value by deleting the Secret")
 		Expect(api.Delete(ctx, secret)).To(Succeed())

@@ -29,12 +29,12 @@ var _ = Describe("An import", Ordered, func() {
 		museum.apply(`
 apiVersion: v1
 kind: Secret
-metadata: {name: right, namespace: TEAM}
+metadata: {name: right, namespace: TEAM, labels: {forgeplane.dev/secret: import}, annotations: {forgeplane.dev/host: "` + origin.url + `"}}
 stringData: {username: curator, password: ` + password + `}
 ---
 apiVersion: v1
 kind: Secret
-metadata: {name: wrong, namespace: TEAM}
+metadata: {name: wrong, namespace: TEAM, labels: {forgeplane.dev/secret: import}, annotations: {forgeplane.dev/host: "` + origin.url + `"}}
 stringData: {username: curator, password: ` + password + `-not}
 `)
 	})

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
@@ -58,7 +59,11 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		abbey.apply(`
 apiVersion: v1
 kind: Secret
-metadata: {name: copy, namespace: TEAM}
+metadata:
+  name: copy
+  namespace: TEAM
+  labels: {forgeplane.dev/secret: remote-mirror}
+  annotations: {forgeplane.dev/host: "` + admin.Getenv("FORGEPLANE_URL") + `"}
 stringData: {username: TEAM-max, password: "` + password + `"}
 `)
 	})
@@ -157,8 +162,10 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		abbey.kubectl("delete", "remotemirror", object.GetName(), "--timeout=30s")
 		Eventually(client.Status).WithArguments(fmt.Sprintf("GET %s/%d", mirrors, made.ID)).WithTimeout(limit).WithPolling(polling).
 			Should(Equal(http.StatusNotFound))
-		Eventually(func() string { return abbey.kubectl("get", "secrets", "--output=name") }).WithTimeout(soon).WithPolling(polling).
-			ShouldNot(ContainSubstring("mirror-"))
+		Expect(object.Object["spec"]).NotTo(HaveKey("secretRef"))
+		Eventually(func() string {
+			return admin.Kubectl("get", "secrets", "--namespace="+forgeplane.Namespace, "--output=name")
+		}).WithTimeout(soon).WithPolling(polling).ShouldNot(ContainSubstring("remote-mirror-"))
 	})
 
 	It("tells its password to no process, and resumes after a crash in the middle of a push", func() {
@@ -169,7 +176,7 @@ spec: {projectRef: {name: app}, url: "URL", secretRef: {name: copy}}
 		abbey.apply(`
 apiVersion: v1
 kind: Secret
-metadata: {name: held, namespace: TEAM}
+metadata: {name: held, namespace: TEAM, labels: {forgeplane.dev/secret: remote-mirror}, annotations: {forgeplane.dev/host: "` + target.url + `"}}
 stringData: {username: curator, password: ` + secret + `}
 ---
 apiVersion: forgeplane.dev/v1alpha1

@@ -37,10 +37,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	dto "github.com/prometheus/client_model/go"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -130,6 +133,18 @@ func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
 	return as
 }
 
+// Impersonate asks, as a user, who one is that acts as another user, and returns the answer's error.
+func (c *Cluster) Impersonate(ctx context.Context, user, as string) error {
+	GinkgoHelper()
+	identity, err := c.plane.Identity(user)
+	Expect(err).NotTo(HaveOccurred())
+	identity.Impersonate.UserName = as
+	made, err := kubernetes.NewForConfig(identity)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = made.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	return err
+}
+
 // writer returns the administrator's client for obj. Its writes return when the cache shows them, if there is one.
 func (c *Cluster) writer(obj client.Object) client.Client {
 	if cached(obj) {
@@ -156,7 +171,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
 		Scheme:  c.scheme,
 		Metrics: server.Options{BindAddress: "0"},
-		Cache:   new(informer.Factory).CacheOptions(PlatformNamespace),
+		Cache:   new(informer.Factory).CacheOptions(PlatformNamespace, true),
 		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		// Several managers follow each other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
@@ -198,7 +213,7 @@ func (c *Cluster) install(ctx context.Context, administrator *rest.Config) error
 		return err
 	}
 	for _, name := range []string{
-		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "admission/pin",
+		"rbac/namespace", "rbac/service_account", "rbac/role", "rbac/role_binding", "rbac/tenant_roles", "rbac/restore_role", "admission/pin", "admission/secrets",
 	} {
 		if err := createAll(ctx, admin, filepath.Join(root, "config", filepath.FromSlash(name)+".yaml")); err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/repository"
-	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -183,7 +182,9 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			w = newWorld()
 			value := string(w.valueOf(w.trigger))
 			w.declare(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: "copied"}, StringData: map[string]string{"value": value, "digest": w.trigger.Status.Digest},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: w.space, Name: "copied", Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+				}, StringData: map[string]string{"value": value, "digest": w.trigger.Status.Digest},
 			})
 			w.try(attempt{"the value", forge.TriggerToken("t").Of(w.mine).Secret("copied", "value").Build(), v1alpha1.ReasonAlreadyExists, "another project"})
 			digest := forge.TriggerToken("digest").Of(w.mine).Secret("copied", "digest").Build()
@@ -202,13 +203,13 @@ var _ = Describe("Whoever may edit one namespace", func() {
 
 		It("reads no Secret of others, be it of the same name", func() {
 			w = newWorld()
-			for i, name := range []string{w.secret.Name, w.token.Spec.SecretRef.Name, w.trigger.SecretRef().Name} {
+			var attempts []attempt
+			for i, name := range []string{w.secret.Name, w.token.Spec.SecretRef.Name, w.trigger.Status.SecretRef.Name} {
 				t := forge.TriggerToken(fmt.Sprintf("t-%d", i)).Of(w.mine).Secret(name, "token").Build()
-				w.declare(t)
-				w.ExpectReady(t)
-				Expect(string(w.valueOf(t))).To(HavePrefix(triggertoken.Prefix))
-				Expect(t.Status.Digest).NotTo(BeElementOf(w.trigger.Status.Digest, w.token.Status.Digest))
+				t.Status.SecretRef.Name = w.trigger.Status.SecretRef.Name
+				attempts = append(attempts, attempt{"Secret " + name, t, v1alpha1.ReasonReferenceNotFound, "there is no Secret " + name})
 			}
+			w.try(attempts...)
 			w.expectUntouched()
 		})
 	})

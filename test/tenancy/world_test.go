@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -68,7 +69,10 @@ func newWorld(rules ...catalog.RootGroupRule) *world {
 	w.trigger = forge.TriggerToken("deploy").Of(w.website).OwnedBy(w.ada).Build()
 	w.label = forge.LabelTitled("bug").Of(w.website).Build()
 	w.secret = &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.team, Name: "import"}, StringData: map[string]string{"username": "u", "password": "p"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.team, Name: "import", Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport},
+			Annotations: map[string]string{v1alpha1.AnnotationHost: "http://127.0.0.1:1"},
+		}, StringData: map[string]string{"username": "u", "password": "p"},
 	}
 	f.Create(w.ada, w.mallory, w.token, w.acme, w.website, w.owner, w.key, w.protected, w.trigger, w.label, w.secret)
 	w.running = f.Run()
@@ -110,9 +114,10 @@ func (w *world) declare(objects ...client.Object) {
 // valueOf is what the Secret of a token holds.
 func (w *world) valueOf(t *v1alpha1.TriggerToken) []byte {
 	GinkgoHelper()
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.SecretRef().Name}}
+	w.Refresh(t)
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: t.Status.SecretRef.Name}}
 	w.Refresh(s)
-	return s.Data[t.SecretRef().Key]
+	return s.Data["token"]
 }
 
 // attempt is an object that Mallory declares in her namespace, and why it is not in force.
@@ -186,7 +191,11 @@ func (w *world) snapshot() map[string]string {
 	} {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
-			if obj := o.(client.Object); obj.GetNamespace() != w.space {
+			// What Forgeplane keeps for an object of hers is no others'.
+			hers := func(obj client.Object) bool {
+				return obj.GetNamespace() == w.space || strings.HasPrefix(obj.GetAnnotations()[v1alpha1.AnnotationHolder], w.space+"/")
+			}
+			if obj := o.(client.Object); !hers(obj) {
 				text, err := json.Marshal(obj)
 				Expect(err).NotTo(HaveOccurred())
 				all[fmt.Sprintf("%T %s", obj, client.ObjectKeyFromObject(obj))] = string(text)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -21,25 +20,28 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors/status,verbs=patch,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;delete,roleName=forgeplane-apiserver
 
 // Family serves the mirrors of projects.
 type Family struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
+	store   *credential.Store
 	clock   clock.PassiveClock
 	targets *egress.Policy
 }
 
-// New returns the family; targets says which hosts may be pushed to.
-func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, targets *egress.Policy) *Family {
-	return &Family{catalog: cat, writer: w, clock: clk, targets: targets}
+// New returns the family; s is where credentials are kept, and targets says which hosts may be pushed to.
+func New(cat *catalog.Catalog, w *declare.Writer, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
+	return &Family{catalog: cat, writer: w, store: s, clock: clk, targets: targets}
 }
 
 // Table lists the endpoints. Whoever sees the project and lacks the ability is told 401, signed in or not (API behaviour,
@@ -103,8 +105,7 @@ type createRequest struct {
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
 }
 
-// create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a Secret that
-// belongs to nothing, nor a push without it.
+// create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a push without it.
 func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
 	p := auth.From(ctx).Scope.Project
 	at, err := f.parse(r.URL)
@@ -122,18 +123,17 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
 		return Mirror{}, refusal.Of(err, "")
 	}
-	if at.username != "" || at.password != "" {
-		m.Spec.SecretRef = &v1alpha1.LocalSecretReference{Name: "mirror-" + m.Name}
-		if at.password == "" {
-			m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
-		}
-	} else {
+	credentials := at.username != "" || at.password != ""
+	switch {
+	case !credentials:
 		m.Spec.Enabled = ptr.To(r.Enabled.Or(false))
+	case at.password == "":
+		m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
 	}
 	if err := f.writer.Create(ctx, m); err != nil {
 		return Mirror{}, refusal.Of(err, "")
 	}
-	if m.Spec.SecretRef != nil {
+	if credentials {
 		if err := f.keep(ctx, m, at, r.Enabled.Or(false)); err != nil {
 			return Mirror{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, m))
 		}
@@ -141,28 +141,26 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
 	return show(p, m), nil
 }
 
-// keep puts the credentials into a Secret that goes with the mirror.
+// keep puts the credentials into a Secret of the platform, which the mirror names where no tenant can write.
 func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: m.Namespace, Name: m.Spec.SecretRef.Name,
-			Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfRemoteMirror},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemoteMirror", Name: m.Name, UID: m.UID, Controller: ptr.To(true),
-			}},
-		},
-		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"username": []byte(at.username)},
-	}
+	secret := f.store.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
-		secret.Data["password"] = []byte(at.password)
+		secret.Data[credential.PasswordKey] = []byte(at.password)
 	}
-	if err := f.writer.CreateUnseen(ctx, secret); err != nil {
+	if err := f.writer.Create(ctx, secret); err != nil {
 		return err
 	}
-	return f.writer.Update(ctx, m, func() error {
-		m.Spec.Enabled = ptr.To(enabled)
-		return nil
-	})
+	err := f.writer.Observe(ctx, m, func() { m.Status.SecretRef.Name = secret.Name })
+	if err == nil {
+		err = f.writer.Update(ctx, m, func() error {
+			m.Spec.Enabled = ptr.To(enabled)
+			return nil
+		})
+	}
+	if err != nil {
+		return errors.Join(err, f.writer.Discard(ctx, secret))
+	}
+	return nil
 }
 
 type updateRequest struct {

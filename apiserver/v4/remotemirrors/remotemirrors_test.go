@@ -2,6 +2,7 @@ package remotemirrors_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 func declared(project string, id int64) *v1alpha1.RemoteMirror {
@@ -39,7 +41,7 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 		familytest.InGroup("acme", "acme", "dora", v1alpha1.RoleDeveloper),
 		declared("web", 30), declared("web", 31), declared("secret", 32),
 	}, more...)...)
-	return f.Serve(New(f.Catalog, f.Writer, f.Clock, nil).Table())
+	return f.Serve(New(f.Catalog, f.Writer, credential.NewStore(f.Client, familytest.Namespace), f.Clock, nil).Table())
 }
 
 const base = "/projects/20/remote_mirrors"
@@ -133,7 +135,7 @@ func TestAMirrorIsNotEnabledWhereNoRepositoryWillCome(t *testing.T) {
 	}
 }
 
-func TestCredentialsGoIntoASecret(t *testing.T) {
+func TestCredentialsGoIntoASecretOfThePlatform(t *testing.T) {
 	for _, test := range []struct {
 		url, masked string
 		data        map[string][]byte
@@ -153,10 +155,14 @@ func TestCredentialsGoIntoASecret(t *testing.T) {
 		g.Expect(m.Spec.URL).To(Equal("https://example.com/x.git"))
 		g.Expect(m.Spec.IsEnabled()).To(BeTrue())
 		g.Expect(fmt.Sprint(m)).NotTo(ContainSubstring("s3cr"))
+		g.Expect(m.Spec.SecretRef).To(BeNil(), "what tenants can write leads to no credential that REST received")
 		var secret corev1.Secret
-		g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: m.Spec.SecretRef.Name}, &secret)).To(Succeed())
+		g.Expect(f.Client.Get(t.Context(), client.ObjectKey{Namespace: familytest.Namespace, Name: m.Status.SecretRef.Name}, &secret)).To(Succeed())
 		g.Expect(secret.Data).To(Equal(test.data))
-		g.Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "RemoteMirror"), HaveField("UID", m.UID), HaveField("Controller", ptr.To(true)))))
+		g.Expect(credential.Held(&secret, v1alpha1.SecretOfRemoteMirror, m)).To(BeTrue())
+		var elsewhere corev1.SecretList
+		g.Expect(f.Client.List(t.Context(), &elsewhere, client.InNamespace("acme"))).To(Succeed())
+		g.Expect(elsewhere.Items).To(BeEmpty())
 	}
 }
 
@@ -181,26 +187,31 @@ func TestAURLThatMayHideCredentialsIsRefused(t *testing.T) {
 	NewWithT(t).Expect(got.Body).To(ContainSubstring(`"url":"https://*****:*****@example.com/%40team/x.git"`))
 }
 
-func TestNothingIsPushedBeforeTheSecretIsThere(t *testing.T) {
-	g := NewWithT(t)
-	f := newForge(t)
-	var enabled []bool
-	f.Before = func(verb string, o client.Object) error {
-		switch o := o.(type) {
-		case *v1alpha1.RemoteMirror:
-			if verb != "delete" {
-				enabled = append(enabled, o.Spec.IsEnabled())
+func TestNothingIsPushedOrLeftWhereTheCredentialsCouldNotBeKept(t *testing.T) {
+	for _, fails := range []string{"create Secret", "patch status RemoteMirror", "patch RemoteMirror"} {
+		t.Run(fails, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t)
+			var enabled []bool
+			f.Before = func(verb string, o client.Object) error {
+				if m, ok := o.(*v1alpha1.RemoteMirror); ok && verb == "create" {
+					enabled = append(enabled, m.Spec.IsEnabled())
+				}
+				if fails == verb+" "+reflect.TypeOf(o).Elem().Name() {
+					return fmt.Errorf("there is no room")
+				}
+				return nil
 			}
-		case *corev1.Secret:
-			return fmt.Errorf("there is no room")
-		}
-		return nil
+			g.Expect(f.As("mary", "POST "+base, `{"url":"https://ann:secret@example.com/x.git","enabled":true}`).Code).To(Equal(500))
+			g.Expect(enabled).To(Equal([]bool{false}))
+			var all v1alpha1.RemoteMirrorList
+			g.Expect(f.Client.List(t.Context(), &all)).To(Succeed())
+			g.Expect(all.Items).To(HaveLen(3), "a mirror without its Secret is no use")
+			var secrets corev1.SecretList
+			g.Expect(f.Client.List(t.Context(), &secrets)).To(Succeed())
+			g.Expect(secrets.Items).To(BeEmpty())
+		})
 	}
-	g.Expect(f.As("mary", "POST "+base, `{"url":"https://ann:secret@example.com/x.git","enabled":true}`).Code).To(Equal(500))
-	g.Expect(enabled).To(Equal([]bool{false}))
-	var all v1alpha1.RemoteMirrorList
-	g.Expect(f.Client.List(t.Context(), &all)).To(Succeed())
-	g.Expect(all.Items).To(HaveLen(3), "a mirror without its Secret is no use")
 }
 
 func TestAMirrorIsChanged(t *testing.T) {

@@ -65,7 +65,7 @@ func moment(t *metav1.Time) endpoint.Time {
 
 // mask shows that there are credentials, which are nowhere but in the Secret.
 func mask(m *v1alpha1.RemoteMirror) string {
-	if m.Spec.SecretRef == nil {
+	if m.Spec.SecretRef == nil && m.Status.SecretRef.Name == "" {
 		return m.Spec.URL
 	}
 	credentials := "*****:*****@"

@@ -23,7 +23,7 @@ type Token struct {
 	CreatedAt   endpoint.Time    `json:"created_at"`
 	UpdatedAt   endpoint.Time    `json:"updated_at" doc:"When somebody last changed what is declared of the token."`
 	LastUsed    endpoint.Time    `json:"last_used"`
-	Token       string           `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted."`
+	Token       string           `json:"token" doc:"The value for its owner, and its first four characters for others; empty while none is accepted, and where it lies in a Secret of the project's namespace."`
 	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
 }
 
@@ -48,7 +48,7 @@ func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (ma
 		if err != nil {
 			return nil, err
 		}
-		value, err := f.catalog.TriggerTokenValue(ctx, t)
+		value, err := f.values.TriggerToken(ctx, t)
 		if err != nil {
 			return nil, err
 		}

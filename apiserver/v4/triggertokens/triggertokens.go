@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
@@ -29,7 +30,7 @@ const maxDescription = 1024
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch,roleName=forgeplane-apiserver
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create,roleName=forgeplane-apiserver
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;delete,roleName=forgeplane-apiserver
 
 // Uses knows when something was last used; an activity.Store does.
 type Uses interface {
@@ -41,13 +42,15 @@ type Uses interface {
 type Family struct {
 	catalog *catalog.Catalog
 	writer  *declare.Writer
+	values  *credential.Store
 	uses    Uses
 	webURL  string
 }
 
-// New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(cat *catalog.Catalog, w *declare.Writer, uses Uses, webURL string) *Family {
-	return &Family{catalog: cat, writer: w, uses: uses, webURL: webURL}
+// New returns the family; values is where those of the tokens are, and webURL the address of the installation, without a slash at its
+// end.
+func New(cat *catalog.Catalog, w *declare.Writer, values *credential.Store, uses Uses, webURL string) *Family {
+	return &Family{catalog: cat, writer: w, values: values, uses: uses, webURL: webURL}
 }
 
 // Table is "Pipeline trigger tokens" of the interface document, without the triggering itself.
@@ -128,23 +131,27 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 		return Token{}, refusal.Of(err, "")
 	}
 	if err := f.issue(ctx, t, owner); err != nil {
-		// Nobody will learn its value. Its Secret goes with it.
+		// Nobody will learn its value.
 		return Token{}, errors.Join(err, f.writer.Discard(ctx, t))
 	}
 	return f.showOne(ctx, t)
 }
 
-// issue gives a token, which its owner makes himself, a value that this process accepts when it returns: whoever is first, this or the controller, makes the
-// Secret, and either comes to the same digest.
+// issue gives a token, which its owner makes himself, a value that this process accepts when it returns: whoever is first, this or the
+// controller, makes the Secret, and either comes to the same digest.
 func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
-	s := triggertoken.NewSecret(t, triggertoken.Generate())
+	s := f.values.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if err := f.writer.Ensure(ctx, s); err != nil {
 		return err
 	}
-	value := string(s.Data[t.SecretRef().Key])
-	return f.writer.Observe(ctx, t, func() {
-		t.Status.ID, t.Status.Digest, t.Status.IssuedTo = t.Spec.ID, catalog.Digest(value), string(owner.UID)
+	err := f.writer.Observe(ctx, t, func() {
+		t.Status.ID, t.Status.SecretRef.Name, t.Status.IssuedTo = t.Spec.ID, s.Name, string(owner.UID)
+		t.Status.Digest = catalog.Digest(string(s.Data[credential.TokenKey]))
 	})
+	if err != nil {
+		return errors.Join(err, f.writer.Discard(ctx, s))
+	}
+	return nil
 }
 
 type updateRequest struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 // value is that of the token of an id.
@@ -34,14 +35,15 @@ func declared(namespace, project string, id int64, owner string) []client.Object
 		Spec: v1alpha1.TriggerTokenSpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, Description: fmt.Sprintf("token %d", id),
 		},
-		Status: v1alpha1.TriggerTokenStatus{ID: id, Digest: catalog.Digest(value(id))},
+		Status: v1alpha1.TriggerTokenStatus{ID: id, Digest: catalog.Digest(value(id)), SecretRef: v1alpha1.LocalSecretReference{Name: fmt.Sprintf("trigger-token-%d", id)}},
 	}
 	if owner != "" {
 		t.Spec.OwnerRef = &v1alpha1.Reference{Path: owner}
 	}
 	return []client.Object{t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: t.SecretRef().Name, Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+			Namespace: Namespace, Name: t.Status.SecretRef.Name, Labels: map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken},
+			Annotations: map[string]string{v1alpha1.AnnotationHolder: namespace + "/" + t.Name},
 		},
 		Data: map[string][]byte{"token": []byte(value(id))},
 	}}
@@ -80,7 +82,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 	objects = append(objects, declared("acme", "web", 32, "")...)
 	objects = append(objects, declared("acme", "secret", 33, "mary")...)
 	f := New(t, append(objects, more...)...)
-	return f.Serve(triggertokens.New(f.Catalog, f.Writer, lastUsed, WebURL).Table())
+	return f.Serve(triggertokens.New(f.Catalog, f.Writer, credential.NewStore(f.Client, Namespace), lastUsed, WebURL).Table())
 }
 
 func TestWhoMaySeeAndChangeTriggerTokens(t *testing.T) {
@@ -146,8 +148,12 @@ func TestWhatIsNotAcceptedIsNotShown(t *testing.T) {
 	other[1].(*corev1.Secret).Data["token"] = []byte("the password of a database")
 	missing := declared("acme", "web", 42, "mary")[0]
 	gone := declared("acme", "web", 43, "nobody")
-	f := newForge(t, append(append(append(refused, other...), missing), gone...)...)
-	for _, id := range []int{40, 41, 42} {
+	var f *Forge
+	// One may name what it likes in a status that was restored: what is another's is not shown.
+	stolen := declared("acme", "web", 44, "mary")[0]
+	stolen.(*v1alpha1.TriggerToken).Status = declared("acme", "web", 31, "mike")[0].(*v1alpha1.TriggerToken).Status
+	f = newForge(t, append(append(append(refused, other...), missing, stolen), gone...)...)
+	for _, id := range []int{40, 41, 42, 44} {
 		for _, who := range []string{"mary", "mike"} {
 			g.Expect(Decode[row](t, f.As(who, fmt.Sprintf("GET /projects/20/triggers/%d", id), ""))).To(HaveField("Token", ""), "%d", id)
 		}
@@ -184,8 +190,10 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	byRoot := Decode[row](t, f.As("root", "POST /projects/20/triggers", `{"description":"Yearly"}`))
 	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, byRoot.Token, time.Now())).To(HaveField("Spec.ID", byRoot.ID))
 	secret := secretOf(t, f, object)
-	g.Expect(metav1.IsControlledBy(secret, object)).To(BeTrue(), "the Secret goes with the token")
-	g.Expect(secret.Labels).To(HaveKey(v1alpha1.LabelSecret))
+	g.Expect(credential.Held(secret, v1alpha1.SecretOfTriggerToken, object)).To(BeTrue(), "the Secret goes with the token")
+	var elsewhere corev1.SecretList
+	g.Expect(f.Client.List(t.Context(), &elsewhere, client.InNamespace("acme"))).To(Succeed())
+	g.Expect(elsewhere.Items).To(BeEmpty(), "no tenant reads it")
 
 	again := Decode[row](t, f.As("mike", "POST /projects/20/triggers", `{"description":"Nightly"}`))
 	g.Expect(again.ID).NotTo(Equal(made.ID))
@@ -310,7 +318,7 @@ func stored(t *testing.T, f *Forge, id int64) *v1alpha1.TriggerToken {
 func secretOf(t *testing.T, f *Forge, of *v1alpha1.TriggerToken) *corev1.Secret {
 	t.Helper()
 	var s corev1.Secret
-	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: of.Namespace, Name: of.SecretRef().Name}, &s); err != nil {
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: Namespace, Name: of.Status.SecretRef.Name}, &s); err != nil {
 		t.Fatal(err)
 	}
 	return &s

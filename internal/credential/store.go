@@ -1,0 +1,75 @@
+package credential
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// TokenKey is the key of a Secret of the platform with the value of a trigger token.
+const TokenKey = "token"
+
+// Store finds what Forgeplane has received over REST or generated itself. It lies in Secrets of the platform's namespace, and an object
+// names its own in its status, which tenants cannot write.
+type Store struct {
+	cache     client.Reader
+	namespace string
+}
+
+// NewStore returns a store that reads a cache; namespace is the platform's.
+func NewStore(cache client.Reader, namespace string) *Store {
+	return &Store{cache: cache, namespace: namespace}
+}
+
+// New returns a Secret for an object that the API server knows already: of one object there is one of each kind. It goes when no
+// object names it any more.
+func (s *Store) New(kind string, holder client.Object, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.namespace, Name: kind + "-" + string(holder.GetUID()),
+			Labels:      map[string]string{v1alpha1.LabelSecret: kind},
+			Annotations: map[string]string{v1alpha1.AnnotationHolder: client.ObjectKeyFromObject(holder).String()},
+		},
+		Type: corev1.SecretTypeOpaque, Data: data,
+	}
+}
+
+// Of returns the Secret of a name from memory, or nil where there is none or it is another object's.
+func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name string) (*corev1.Secret, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var found corev1.Secret
+	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &found); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s of the platform: %w", name, err)
+	} else if err != nil || !Held(&found, kind, holder) {
+		return nil, nil
+	}
+	return &found, nil
+}
+
+// Held reports whether a Secret of the platform is an object's.
+func Held(s *corev1.Secret, kind string, holder client.Object) bool {
+	return s.Labels[v1alpha1.LabelSecret] == kind && s.Annotations[v1alpha1.AnnotationHolder] == client.ObjectKeyFromObject(holder).String()
+}
+
+// TriggerToken returns the value of a token, from memory. It is empty while none is accepted, and where it lies in a Secret of the
+// token's namespace: who may read it there is for that namespace to say.
+func (s *Store) TriggerToken(ctx context.Context, t *v1alpha1.TriggerToken) (string, error) {
+	found, err := s.Of(ctx, v1alpha1.SecretOfTriggerToken, t, t.Status.SecretRef.Name)
+	if found == nil {
+		return "", err
+	}
+	value := string(found.Data[TokenKey])
+	if subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(catalog.Digest(value))) != 1 {
+		return "", nil
+	}
+	return value, nil
+}
