@@ -3,8 +3,8 @@ package labels_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
