@@ -47,6 +47,14 @@ func (k *kept) toggle() {
 	}
 }
 
+// declared is the name of the project, if it is.
+func (k *kept) declared() []string {
+	if k.gone {
+		return nil
+	}
+	return []string{k.name}
+}
+
 // interrupted says what of that had not come to its end.
 func (k *kept) interrupted() []string {
 	GinkgoHelper()
