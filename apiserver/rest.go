@@ -41,6 +41,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -81,6 +82,8 @@ type restOptions struct {
 	pushed  func(project types.NamespacedName)
 	log     logr.Logger
 	observe func(e *endpoint.Endpoint, status int, took time.Duration)
+	// quotas are how much users make.
+	quotas quota.Limits
 	// longBody waits until a body may be held that is longer than usual.
 	longBody func(ctx context.Context) (leave func(), err error)
 	// outdated is endpoint.Options.Outdated.
@@ -107,7 +110,7 @@ func newREST(o restOptions) *endpoint.Handler {
 			BaseURL: o.external.JoinPath(restPrefix),
 		},
 		instance.New(o.version).Table().Named("Instance"),
-		users.New(o.catalog, o.writer, webURL, o.home).Table().Named("Users"),
+		users.New(o.catalog, o.writer, webURL, o.home).Within(o.quotas).Table().Named("Users"),
 		accesstokens.New(o.catalog, o.writer, o.clock, o.namespace).Table().Named("Personal access tokens"),
 		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
 		projects.New(o.catalog, o.guard, o.writer, refs, o.clock, webURL, o.home).Table().Named("Projects"),

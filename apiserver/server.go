@@ -34,6 +34,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
@@ -85,6 +86,8 @@ type Options struct {
 	// GitSlots are shared by those whose Git requests are served, and BodySlots by those whose bodies are held that are longer than
 	// usual. Those that are not set have defaults.
 	GitSlots, BodySlots fair.Limits
+	// Quotas are how many objects are made over REST.
+	Quotas quota.Limits
 	// Metrics is where those of the server are registered.
 	Metrics []prometheus.Registerer
 	// Audit is told of every write; nil for nobody.
@@ -151,7 +154,8 @@ func New(o Options) (*Server, error) {
 		observe: requests.observe, longBody: bodies.Enter,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
 		outdated: o.Others.Outdated,
-		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others), ids: o.IDs, activity: o.Activity, log: o.Log,
+		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)),
+		quotas:   o.Quotas, ids: o.IDs, activity: o.Activity, log: o.Log,
 		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), namespace: o.Namespace, home: o.Home, targets: o.Targets,
 	})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }

@@ -45,6 +45,10 @@ type LabelValue string
 // LabelPersonal marks the group that holds the personal projects of a user; its value is the user's id.
 const LabelPersonal = "forgeplane.dev/personal"
 
+// LabelCreator is on groups and projects that were made over REST; its value is the id of the user who made them, against whose
+// limits they count.
+const LabelCreator = "forgeplane.dev/creator"
+
 // GroupSpec declares a group.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type GroupSpec struct {

@@ -69,6 +69,13 @@ type UserSpec struct {
 	// +optional
 	State UserState `json:"state,omitempty"`
 
+	// projectsLimit is how many projects the user may make over REST in the namespace of the platform; the limit of all users when
+	// omitted.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	ProjectsLimit *int32 `json:"projectsLimit,omitempty"`
+
 	// kubernetes is the Kubernetes identity that acts as this user.
 	// +optional
 	Kubernetes *KubernetesIdentity `json:"kubernetes,omitempty"`

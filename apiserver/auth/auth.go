@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"k8s.io/utils/clock"
 
@@ -53,6 +54,14 @@ func (c Caller) keyed(ctx context.Context) context.Context {
 		return fair.With(ctx, fair.Identity(name))
 	}
 	return ctx
+}
+
+// Creator is the label of what the caller makes and has counted against the limits of a user; none where the caller acts as none.
+func (c Caller) Creator() map[string]string {
+	if c.User == nil {
+		return nil
+	}
+	return map[string]string{v1alpha1.LabelCreator: strconv.FormatInt(c.User.Spec.ID, 10)}
 }
 
 // Is reports whether the caller is the user who has an id.

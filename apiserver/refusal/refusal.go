@@ -9,6 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
 // Of returns the answer for an error of declare.Writer, and other errors as they are. What was to be written is named as
@@ -17,11 +18,17 @@ import (
 func Of(err error, what string) error {
 	var invalid *declare.InvalidError
 	var refused *declare.RefusedError
+	var full *declare.QuotaError
+	var exceeded *quota.Exceeded
 	switch {
 	case errors.As(err, &invalid):
 		return endpoint.Unprocessable(invalid.Reason)
 	case errors.As(err, &refused):
 		return endpoint.Forbidden(refused.Error())
+	case errors.As(err, &full):
+		return endpoint.Forbidden(full.Error())
+	case errors.As(err, &exceeded):
+		return endpoint.Forbidden(exceeded.Error())
 	case errors.Is(err, declare.ErrGone):
 		return endpoint.NotFound(what)
 	case errors.Is(err, declare.ErrContended):

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -49,6 +50,7 @@ type options struct {
 
 	// of the server
 	slots          slots
+	quotas         quota.Limits
 	rateLimit      ratelimit.Options
 	trustedProxies []string
 	httpAddress    string
@@ -74,7 +76,7 @@ func defaults(p parts) *options {
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{
 			Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30,
-		}, slots: defaultSlots(),
+		}, slots: defaultSlots(), quotas: quota.DefaultLimits(),
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
 		audit:            auditLog{path: audit.Stdout, maxSize: 100, maxBackups: 10},
@@ -120,6 +122,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.IntVar(&o.rateLimit.GitUnauthenticated, "rate-limit-git-unauthenticated", o.rateLimit.GitUnauthenticated, "Git requests from an address that are served in a minute to callers who have not signed in; 0 for any number")
 		f.IntVar(&o.rateLimit.FailedSignIns, "rate-limit-failed-sign-ins", o.rateLimit.FailedSignIns, "Git requests with a token that is not good that an address may make in a minute; 0 for any number")
 		o.slots.bind(f)
+		bindQuotas(f, &o.quotas)
 		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
@@ -157,7 +160,7 @@ func (o *options) validate() error {
 	if _, err := o.limits(); err != nil {
 		return err
 	}
-	if err := o.slots.validate(); err != nil {
+	if err := errors.Join(o.slots.validate(), validateQuotas(o.quotas)); err != nil {
 		return err
 	}
 	if _, err := o.activity(); err != nil {

@@ -49,6 +49,7 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--slots: tree=5":              {"--slots=tree=5"},
 		"--slots: git=0":               {"--slots=git=0"},
 		"--slots-per-caller":           {"--slots-per-caller=0"},
+		"--quota-tokens":               {"--quota-tokens=-1"},
 		"--slots-reserved":             {"--slots-reserved=100"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))

@@ -50,6 +50,8 @@ const (
 	IndexTitle = "title"
 	// IndexMember holds the keys of the user and the target of a membership, joined.
 	IndexMember = "member"
+	// IndexCreator holds the REST ids of the users who have made groups and projects over REST, in decimal.
+	IndexCreator = "creator"
 	// IndexStorage holds the name of the shard that a project is on, empty before one was chosen.
 	IndexStorage = "storage"
 )
@@ -107,7 +109,7 @@ type index struct {
 func indexes() []index {
 	all := slices.Concat(
 		callerIndexes(), placeIndexes(), membershipIndexes(), protectedBranchIndexes(), triggerTokenIndexes(), badgeIndexes(),
-		jobTokenScopeIndexes(), labelIndexes(),
+		jobTokenScopeIndexes(), labelIndexes(), creatorIndexes(),
 	)
 	for _, o := range []client.Object{
 		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.DeployKey{},

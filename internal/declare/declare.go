@@ -42,12 +42,20 @@ type InvalidError struct{ Reason string }
 
 func (e *InvalidError) Error() string { return e.Reason }
 
+// QuotaError says that a ResourceQuota of a namespace does not let an object be made, in the words of the API server.
+type QuotaError struct{ Reason string }
+
+func (e *QuotaError) Error() string {
+	return "The ResourceQuota of the Kubernetes namespace allows no more: " + e.Reason
+}
+
 // Writer writes objects. It is safe for use by several goroutines.
 type Writer struct {
 	client client.Client
 	live   client.Reader
 	ids    frame.Allocator
 	others Others
+	quota  Quota
 }
 
 // Others are other servers, which are told what this one has written.
@@ -60,6 +68,34 @@ type Others interface {
 func (w *Writer) Tell(others Others) *Writer {
 	w.others = others
 	return w
+}
+
+// Quota bounds how many objects are made.
+type Quota interface {
+	// Admit waits until an object may be made, which is done when the cache shows it. The error says that there are too many.
+	Admit(ctx context.Context, obj client.Object) (done func(), err error)
+}
+
+// Within returns a writer that makes no more objects than a quota admits.
+func (w *Writer) Within(q Quota) *Writer {
+	bounded := *w
+	bounded.quota = q
+	return &bounded
+}
+
+type replacingKey struct{}
+
+// Replacing returns a context in which an object is made that takes the place of another one: no quota counts it.
+func Replacing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, replacingKey{}, true)
+}
+
+// admit asks the quota, if there is one.
+func (w *Writer) admit(ctx context.Context, obj client.Object) (done func(), err error) {
+	if w.quota == nil || ctx.Value(replacingKey{}) != nil {
+		return func() {}, nil
+	}
+	return w.quota.Admit(ctx, obj)
 }
 
 // NewWriter returns a writer. c reads its own writes, live reads past the cache.
@@ -109,6 +145,11 @@ func declares(m metav1.ManagedFieldsEntry) bool {
 
 // Create makes an object, with a REST id where its kind has one.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
+	done, err := w.admit(ctx, obj)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if err := w.identify(ctx, obj); err != nil {
 		return err
 	}
@@ -288,6 +329,12 @@ func explain(err error) error {
 		return ErrContended
 	case apierrors.IsInvalid(err):
 		return &InvalidError{Reason: err.Error()}
+	case apierrors.IsForbidden(err):
+		// That is how admission says it, by its text alone.
+		if at := strings.Index(err.Error(), "exceeded quota: "); at >= 0 {
+			return &QuotaError{Reason: err.Error()[at:]}
+		}
+		return err
 	default:
 		return err
 	}

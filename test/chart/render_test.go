@@ -38,6 +38,7 @@ mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
 limits: {gitMemory: 2Gi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, repositorySize: 0, importSize: "0", importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
 slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
+quotas: {projects: 10, groups: 5, tokens: 0, settings: 100}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
 activityDatabase: {size: 2Gi, className: local}
@@ -162,7 +163,8 @@ var _ = Describe("The chart", func() {
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
-			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50",
+			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--trusted-proxies=10.0.0.0/8,fd00::/8",
 			"--metrics-address=:9090", "--verbose", "--concurrency=3",
 		}))
 		Expect(args(render(image), "all")).To(ContainElement("--external-url=http://forgeplane.forgeplane-system.svc"))

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
@@ -126,7 +127,7 @@ func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[
 		return NewToken{}, err
 	}
 	spec := v1alpha1.AccessTokenSpec{Description: old.Spec.Description, Scopes: old.Spec.Scopes, ExpiresAt: &expires}
-	t, shown, err := f.issue(ctx, old.user, spec)
+	t, shown, err := f.issue(declare.Replacing(ctx), old.user, spec)
 	if err != nil {
 		return NewToken{}, err
 	}

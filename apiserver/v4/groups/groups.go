@@ -75,7 +75,7 @@ type createRequest struct {
 func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	caller := auth.From(ctx).Caller
 	g := &v1alpha1.Group{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.home},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Labels: caller.Creator()},
 		Spec: v1alpha1.GroupSpec{
 			Path: r.Path, Name: r.Name, Description: r.Description, Visibility: namespace.Visibilities[r.Visibility],
 		},

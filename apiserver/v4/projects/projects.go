@@ -115,7 +115,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 	}
 	group := scope.Groups[0]
 	spec.GroupRef = v1alpha1.Reference{Name: group.Name}
-	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace}, Spec: spec}
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Labels: caller.Creator()}, Spec: spec}
 	same := func(holder *v1alpha1.Project) bool {
 		return strings.EqualFold(holder.Spec.Path, path) && holder.Spec.GroupRef == spec.GroupRef
 	}

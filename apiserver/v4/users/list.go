@@ -45,7 +45,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[User],
 	}
 	return endpoint.Page(r.Paging, all, func(u *v1alpha1.User) User {
 		if admin {
-			return full(u, f.webURL, true)
+			return f.full(u, true)
 		}
 		return summary(u, f.webURL)
 	}), nil

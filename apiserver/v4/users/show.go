@@ -46,8 +46,8 @@ type Account struct {
 	IsAdmin          *bool         `json:"is_admin,omitempty" doc:"Shown to administrators only."`
 }
 
-// projectsLimit is shown for compatibility; there is no limit.
-const projectsLimit = 100_000
+// unlimited is shown as the limit of projects where there is none.
+const unlimited = 100_000
 
 // summary is how a user stands in lists for others.
 func summary(u *v1alpha1.User, webURL string) User { return User{Summary: profile.Of(u, webURL)} }
@@ -60,8 +60,8 @@ func seen(u *v1alpha1.User, webURL string) User {
 }
 
 // own is how a user sees himself; admin says that he administers the instance, whether his User declares it or the cluster.
-func own(u *v1alpha1.User, webURL string, admin bool) User {
-	shown := full(u, webURL, admin)
+func (f *Family) own(u *v1alpha1.User, admin bool) User {
+	shown := f.full(u, admin)
 	if admin {
 		shown.IsAdmin = &admin
 	}
@@ -69,12 +69,16 @@ func own(u *v1alpha1.User, webURL string, admin bool) User {
 }
 
 // full is how administrators see a user, and with toAdmin false he himself.
-func full(u *v1alpha1.User, webURL string, toAdmin bool) User {
-	shown := seen(u, webURL)
+func (f *Family) full(u *v1alpha1.User, toAdmin bool) User {
+	shown := seen(u, f.webURL)
+	projects, bounded := f.limits.ProjectsOf(u)
+	if !bounded {
+		projects = unlimited
+	}
 	shown.Account = &Account{
 		Email: u.Spec.Email, ConfirmedAt: endpoint.Time(u.CreationTimestamp.Time),
-		ThemeID: 1, ColorSchemeID: 1, ProjectsLimit: projectsLimit, Identities: []string{},
-		CanCreateGroup: true, CanCreateProject: true,
+		ThemeID: 1, ColorSchemeID: 1, ProjectsLimit: projects, Identities: []string{},
+		CanCreateGroup: true, CanCreateProject: projects > 0,
 	}
 	if toAdmin {
 		admin := u.Spec.Admin

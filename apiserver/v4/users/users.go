@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -24,12 +25,20 @@ type Family struct {
 	webURL  string
 	// home is the Kubernetes namespace of personal projects.
 	home string
+	// limits are those of users who have none of their own.
+	limits quota.Limits
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end, and home the Kubernetes namespace of
 // the personal projects of all users.
 func New(cat *catalog.Catalog, w *declare.Writer, webURL, home string) *Family {
-	return &Family{catalog: cat, writer: w, webURL: webURL, home: home}
+	return &Family{catalog: cat, writer: w, webURL: webURL, home: home, limits: quota.DefaultLimits()}
+}
+
+// Within returns the family for other limits of users than the usual ones.
+func (f *Family) Within(l quota.Limits) *Family {
+	f.limits = l
+	return f
 }
 
 // Table lists the endpoints.
@@ -61,7 +70,7 @@ func (f *Family) current(ctx context.Context, _ *endpoint.None) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	return own(u, f.webURL, caller.Admin), nil
+	return f.own(u, caller.Admin), nil
 }
 
 type userRequest struct {
@@ -74,7 +83,7 @@ func (f *Family) get(ctx context.Context, r *userRequest) (User, error) {
 	case err != nil:
 		return User{}, err
 	case auth.From(ctx).Access.Admin:
-		return full(u, f.webURL, true), nil
+		return f.full(u, true), nil
 	default:
 		return seen(u, f.webURL), nil
 	}

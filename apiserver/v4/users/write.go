@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -21,12 +23,14 @@ type createRequest struct {
 	Name     string `param:"name" required:"" doc:"What people call the user."`
 	Username string `param:"username" required:"" doc:"Short name, unique among users."`
 	Admin    bool   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+
+	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; the limit of all users when omitted."`
 }
 
 func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
 		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
-		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive,
+		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive, ProjectsLimit: projectsLimit(r.ProjectsLimit),
 	}}
 	if err := f.check(ctx, u, ""); err != nil {
 		return User{}, err
@@ -44,7 +48,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 	if err != nil {
 		return User{}, refusal.Of(err, "User")
 	}
-	return full(u, f.webURL, true), nil
+	return f.full(u, true), nil
 }
 
 type updateRequest struct {
@@ -53,6 +57,8 @@ type updateRequest struct {
 	Name     endpoint.Optional[string] `param:"name" doc:"What people call the user."`
 	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
 	Admin    endpoint.Optional[bool]   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
+
+	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; null for the limit of all users."`
 }
 
 func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
@@ -66,7 +72,10 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
 		u.Spec.Name = r.Name.Or(u.Spec.Name)
 		u.Spec.Username = r.Username.Or(u.Spec.Username)
 		u.Spec.Admin = r.Admin.Or(u.Spec.Admin)
-		if before == u.Spec {
+		if r.ProjectsLimit.Set {
+			u.Spec.ProjectsLimit = projectsLimit(r.ProjectsLimit)
+		}
+		if equality.Semantic.DeepEqual(before, u.Spec) {
 			return nil
 		}
 		return f.check(ctx, u, before.Username)
@@ -77,7 +86,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
 	if err != nil {
 		return User{}, refusal.Of(err, "User")
 	}
-	return full(u, f.webURL, true), nil
+	return f.full(u, true), nil
 }
 
 // move gives the group of a user's personal projects, where there is one, his username for its path.
@@ -93,10 +102,19 @@ func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	})
 }
 
+// projectsLimit is a limit of one user; none where it is null or was not sent. What is out of bounds is refused by check.
+func projectsLimit(sent endpoint.Optional[int64]) *int32 {
+	if !sent.Set || sent.Null {
+		return nil
+	}
+	return ptr.To(int32(max(-1, min(sent.Value, maxProjects+1))))
+}
+
 // The bounds of what is declared.
 const (
-	maxName  = 255
-	maxEmail = 254
+	maxProjects = 1_000_000
+	maxName     = 255
+	maxEmail    = 254
 )
 
 var (
@@ -122,6 +140,9 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 	}
 	if e := u.Spec.Email; (e != "" || !declared) && (!emails.MatchString(e) || len(e) > maxEmail) {
 		add("email", "is invalid")
+	}
+	if n := u.Spec.ProjectsLimit; n != nil && (*n < 0 || *n > maxProjects) {
+		add("projects_limit", "must be 0 to 1000000")
 	}
 	if len(wrong) > 0 {
 		return endpoint.Invalid(wrong)

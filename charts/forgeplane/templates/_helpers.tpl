@@ -76,6 +76,10 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- end }}
 - --slots-per-caller={{ int $values.slots.perCaller }}
 - --slots-reserved={{ int $values.slots.reserved }}
+- --quota-projects={{ int $values.quotas.projects }}
+- --quota-groups={{ int $values.quotas.groups }}
+- --quota-tokens={{ int $values.quotas.tokens }}
+- --quota-settings={{ int $values.quotas.settings }}
 {{- with $values.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}
