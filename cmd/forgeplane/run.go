@@ -63,14 +63,6 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	rules, err := o.rootGroupRules()
-	if err != nil {
-		return err
-	}
-	targets, err := o.targets()
-	if err != nil {
-		return err
-	}
 	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine()})
 	if err != nil {
 		return err
@@ -81,36 +73,52 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 			return fmt.Errorf("registering the metrics of Git: %w", err)
 		}
 	}
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	s, err := share(ctx, mgr, o, informers, engine)
 	if err != nil {
-		return fmt.Errorf("connecting past the cache: %w", err)
+		return err
 	}
-	store, err := openActivity(ctx, o)
-	if err != nil {
+	if s.activity, err = openActivity(ctx, o); err != nil {
 		return err
 	}
 	// Whoever uses it has stopped when the manager has.
-	defer func() { err = errors.Join(err, store.Close()) }()
-	account, err := o.audit.open(mgr.GetLogger())
+	defer func() { err = errors.Join(err, s.activity.Close()) }()
+	if s.audit, err = o.audit.open(mgr.GetLogger()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.audit.Close()) }()
+	if err := addParts(ctx, mgr, p, o, s); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// share returns what the parts have in common, without what is to be closed.
+func share(ctx context.Context, mgr ctrl.Manager, o *options, informers *informer.Factory, engine *git.Engine) (s shared, err error) {
+	rules, err := o.rootGroupRules()
 	if err != nil {
-		return err
+		return s, err
 	}
-	defer func() { err = errors.Join(err, account.Close()) }()
-	cat := catalog.New(mgr.GetCache(), rules...)
-	cat.Remember(informers)
-	repositories := repository.New(engine, cat)
-	if err := repositories.Follow(ctx, mgr.GetCache()); err != nil {
-		return err
+	if s.targets, err = o.targets(); err != nil {
+		return s, err
 	}
-	s := shared{
-		catalog: cat, repositories: repositories, informers: informers,
-		ids: ids.New(mgr.GetCache(), direct, direct, o.namespace, o.ids), activity: store, direct: direct, targets: targets, audit: account,
+	s.direct, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return s, fmt.Errorf("connecting past the cache: %w", err)
 	}
+	s.informers, s.catalog = informers, catalog.New(mgr.GetCache(), rules...)
+	s.catalog.Remember(informers)
+	s.repositories = repository.New(engine, s.catalog)
+	s.ids = ids.New(mgr.GetCache(), s.direct, s.direct, o.namespace, o.ids)
+	return s, s.repositories.Follow(ctx, mgr.GetCache())
+}
+
+// addParts adds to mgr the parts that the process runs, and what says how they are.
+func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shared) error {
 	if p.controllers {
 		if err := addControllers(ctx, mgr, o, s); err != nil {
 			return err
 		}
-		if err := mgr.Add(registration.NewWatch(o.registration(mgr, direct))); err != nil {
+		if err := mgr.Add(registration.NewWatch(o.registration(mgr, s.direct))); err != nil {
 			return fmt.Errorf("adding the watch of the servers: %w", err)
 		}
 		if err := addSweeper(mgr, s); err != nil {
@@ -122,10 +130,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 			return err
 		}
 	}
-	if err := addChecks(mgr, s); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+	return addChecks(mgr, s)
 }
 
 func startLogging(o *options) {
