@@ -114,9 +114,6 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	case errors.Is(err, ErrNotFound):
 		return Caller{}, nil, refusal{status: http.StatusNotFound,
 			text: "The project you were looking for could not be found or you don't have permission to view it."}
-	case errors.Is(err, ErrPending):
-		return Caller{}, nil, refusal{status: http.StatusServiceUnavailable,
-			text: "The repository of this project is still being made. Please try again later."}
 	case err != nil:
 		return Caller{}, nil, err
 	case push && !project.Actor.CanWrite():
@@ -165,8 +162,16 @@ func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Projec
 	if path == "" {
 		return nil, ErrNotFound
 	}
-	return h.Projects.Find(ctx, path, caller)
+	project, err := h.Projects.Find(ctx, path, caller)
+	if errors.Is(err, ErrPending) {
+		return nil, pending
+	}
+	return project, err
 }
+
+// pending is the answer for a project whose repository is still being made.
+var pending = refusal{status: http.StatusServiceUnavailable,
+	text: "The repository of this project is still being made. Please try again later."}
 
 // outdated reports whether a refusal may come of nothing but that another server has written something meanwhile. Who has shown no
 // credentials is asked for them at once.
