@@ -263,6 +263,19 @@ func (c *Catalog) ByPath(ctx context.Context, fullPath string) (client.Object, e
 	return holder, err
 }
 
+// HolderAt returns what holds the place of a project or group, or ErrNotFound. That is not there where the group above does not hold its
+// own full path, even if the path leads to something else.
+func (c *Catalog) HolderAt(ctx context.Context, s Scope) (client.Object, error) {
+	holder, above, err := c.walk(ctx, s.Path())
+	if err != nil {
+		return nil, err
+	}
+	if parent := s.Parent(); parent != nil && !same(above[0], parent) {
+		return nil, ErrNotFound
+	}
+	return holder, nil
+}
+
 // walk returns what holds a full path, and the groups above it, the nearest first.
 func (c *Catalog) walk(ctx context.Context, fullPath string) (holder client.Object, above []*v1alpha1.Group, err error) {
 	segments := strings.Split(fullPath, "/")

@@ -94,17 +94,14 @@ type Object interface {
 }
 
 // ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. The status of one that was last
-// reconciled before there were claims shows it by saying that what is declared now is in force.
+// reconciled before there were claims shows it by saying that what is declared now is in force. While an object is being deleted nobody
+// can tell that from one that has given up all it held.
 func (c Claim) ShownBy(o Object) bool {
 	s := o.GetCommonStatus()
 	if len(s.Claims) > 0 {
 		return c.In(s.Claims)
 	}
-	observed := o.GetGeneration()
-	if !o.GetDeletionTimestamp().IsZero() {
-		observed-- // a deletion counts as a change
-	}
-	return s.ObservedGeneration == observed && observed > 0 &&
+	return o.GetDeletionTimestamp().IsZero() && s.ObservedGeneration == o.GetGeneration() && s.ObservedGeneration > 0 &&
 		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
 }
 

@@ -42,7 +42,7 @@ func Claim(ctx context.Context, c *catalog.Catalog, obj frame.Object, s catalog.
 	if parent := s.Parent(); parent != nil && !parent.DeletionTimestamp.IsZero() && !k.ShownBy(obj) {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "the group %s is being deleted, and nothing new comes below it", s.Parent().Name)
 	}
-	holder, err := c.ByPath(ctx, s.Path())
+	holder, err := c.HolderAt(ctx, s)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "a group above does not hold its own full path, so nothing below it can be reached")
 	}

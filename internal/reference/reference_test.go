@@ -82,7 +82,8 @@ func TestClaimsAndReachability(t *testing.T) {
 	holder := group("one", "acme", "acme")
 	rival, below := group("two", "acme", "Acme"), group("two", "web", "web", "acme")
 	sibling := group("one", "acme-too", "acme")
-	world := catalogtest.New(t, holder, rival, below, sibling)
+	// The path of what is below the rival leads to something of the holder.
+	world := catalogtest.New(t, holder, rival, below, sibling, group("one", "web", "web", "acme"))
 
 	claims := map[string]struct {
 		of   *v1alpha1.Group

@@ -151,6 +151,6 @@ func mapper() meta.RESTMapper {
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret")
 	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "AccessToken", "RepositoryStorage", "User")
 	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "Badge", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project",
-		"ProtectedBranch", "RemoteMirror", "TriggerToken")
+		"ProtectedBranch", "RemoteMirror", "RetainedRepository", "TriggerToken")
 	return m
 }
