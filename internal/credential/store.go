@@ -47,12 +47,14 @@ func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name 
 		return nil, nil
 	}
 	var found corev1.Secret
-	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &found); client.IgnoreNotFound(err) != nil {
+	err := s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, &found)
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s of the platform: %w", name, err)
-	} else if err != nil || !Held(&found, kind, holder) {
-		return nil, nil
 	}
-	return &found, nil
+	if err == nil && Held(&found, kind, holder) {
+		return &found, nil
+	}
+	return nil, nil
 }
 
 // Held reports whether a Secret of the platform is an object's.

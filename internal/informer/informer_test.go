@@ -88,7 +88,7 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	kept, err := tenants.Transform(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "s", Labels: map[string]string{"forgeplane.dev/secret": "trigger-token"},
-			Annotations: map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+			Annotations:   map[string]string{"forgeplane.dev/rotated": "now", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 		},
 		Data: map[string][]byte{"token": []byte("short"), "blob": make([]byte, 1<<20)},

@@ -120,17 +120,19 @@ func needed(t *testing.T) map[string]map[string][]string {
 			}
 			text, err := os.ReadFile(path)
 			for line := range strings.Lines(string(text)) {
-				if marker, ok := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:rbac:"); ok {
-					role, permissions := marked(marker)
-					role = cmp.Or(role, usual)
-					g.Expect(role).To(BeElementOf(accounts), "%s: say by roleName whose it is: %s", path, marker)
-					g.Expect(directory == "apiserver" && role != "forgeplane-apiserver").To(BeFalse(), "%s: the servers have another role: %s", path, marker)
-					if all[role] == nil {
-						all[role] = map[string][]string{}
-					}
-					for _, p := range permissions {
-						all[role][p] = append(all[role][p], strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
-					}
+				marker, ok := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:rbac:")
+				if !ok {
+					continue
+				}
+				role, permissions := marked(marker)
+				role = cmp.Or(role, usual)
+				g.Expect(role).To(BeElementOf(accounts), "%s: say by roleName whose it is: %s", path, marker)
+				g.Expect(directory == "apiserver" && role != "forgeplane-apiserver").To(BeFalse(), "%s: the servers have another role: %s", path, marker)
+				if all[role] == nil {
+					all[role] = map[string][]string{}
+				}
+				for _, p := range permissions {
+					all[role][p] = append(all[role][p], strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
 				}
 			}
 			return err

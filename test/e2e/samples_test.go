@@ -35,7 +35,7 @@ var _ = Describe("The samples", Ordered, func() {
 		apply := append([]string{"apply", "--kustomize=config/samples"}, options...)
 		admin.Kubectl(apply...)
 		before := versions()
-		Expect(before).To(HaveLen(23))
+		Expect(before).To(HaveLen(22))
 		for line := range strings.SplitSeq(admin.Kubectl(apply...), "\n") {
 			Expect(line).To(MatchRegexp(" (unchanged|serverside-applied)$"))
 		}
