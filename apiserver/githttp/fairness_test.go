@@ -50,7 +50,7 @@ func (f *forge) occupy(t *testing.T, user string, number int) {
 			r.Header.Set("Git-Protocol", "version=2")
 			answer, err := http.DefaultClient.Do(r)
 			if err == nil {
-				answer.Body.Close()
+				err = errors.Join(err, answer.Body.Close())
 			}
 		})
 	}

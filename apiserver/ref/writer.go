@@ -70,7 +70,7 @@ func (w *Writer) Update(ctx context.Context, repo *git.Repository, updates ...gi
 }
 
 // Write is Update for what is to be written before the refs are changed. Where the project takes no changes, prepare is not called.
-func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) error {
+func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
 	// From here on whoever closes the repository waits, or else finds it closed here.
@@ -91,13 +91,13 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 	if ctx, err = w.guard.Again(ctx); err != nil {
 		return err
 	}
-	if err = w.writable(ctx, repo); err != nil {
+	if err := w.writable(ctx, repo); err != nil {
 		return err
 	}
-	if err = w.check(ctx, repo, updates); err != nil {
+	if err := w.check(ctx, repo, updates); err != nil {
 		return err
 	}
-	if err = repo.UpdateRefs(ctx, updates...); err != nil {
+	if err := repo.UpdateRefs(ctx, updates...); err != nil {
 		return err
 	}
 	w.pushed(client.ObjectKeyFromObject(auth.From(ctx).Scope.Project))

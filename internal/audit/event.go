@@ -181,7 +181,8 @@ func (e Event) lines() [][]byte {
 		return [][]byte{e.line()}
 	}
 	var all [][]byte
-	for e.Part = 1; len(objects) > 0 || len(refs) > 0; e.Part++ {
+	for len(objects) > 0 || len(refs) > 0 {
+		e.Part++
 		e.Objects, objects = cut(objects)
 		e.Refs, refs = cut(refs)
 		all = append(all, e.line())

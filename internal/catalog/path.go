@@ -63,7 +63,7 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 		var holder client.Object
 		var ok bool
 		holder, further, err = c.walk(ctx, ref.Path)
-		if parent, ok = holder.(*v1alpha1.Group); err == nil && !(ok && means(*ref, parent)) {
+		if parent, ok = holder.(*v1alpha1.Group); err == nil && (!ok || !means(*ref, parent)) {
 			err = ErrNotFound
 		}
 		if err != nil {

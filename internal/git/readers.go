@@ -62,13 +62,16 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 	defer cancel()
 	s := p.enter(r.dir)
 	defer p.leave(r.dir, s)
-	for _, slots := range []*fair.Slots{s.slots, p.slots} {
-		leave, err := enter(ctx, slots)
-		if err != nil {
-			return err
-		}
-		defer leave()
+	leaveShelf, err := enter(ctx, s.slots)
+	if err != nil {
+		return err
 	}
+	defer leaveShelf()
+	leave, err := enter(ctx, p.slots)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for {
 		one, used, evicted, err := p.take(r, s)
 		if err != nil {

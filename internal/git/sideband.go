@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -133,7 +134,7 @@ func (s *sideband) end(err error) error {
 	case !s.begun && len(s.packet) == 0:
 		s.last = fmt.Appendf(nil, "%04xERR %s", lengthSize+len("ERR ")+len(s.reached.Error()), s.reached)
 	}
-	rest := append(s.packet, s.last...)
+	rest := slices.Concat(s.packet, s.last)
 	if len(rest) == 0 {
 		return nil
 	}

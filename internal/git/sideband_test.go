@@ -41,7 +41,7 @@ func TestSideband_saysWhichLimit(t *testing.T) {
 			if err := s.End(nil); err != nil {
 				t.Fatal(err)
 			}
-			NewWithT(t).Expect(got.String() == c.want).To(BeTrue(), "%s by %d: %.200q", about, piece, got.String())
+			NewWithT(t).Expect(got.String()).To(Equal(c.want), "%s by %d: %.200q", about, piece, got.String())
 		}
 	}
 }

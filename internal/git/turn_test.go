@@ -29,7 +29,7 @@ func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer leave()
+		t.Cleanup(leave)
 	}
 	if _, err := r.Tree(waiting, commit, "", true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while others walk: %v", err)

@@ -104,8 +104,8 @@ func (s Scale) zeros(ctx context.Context, in source) error {
 	return in.commit(ctx, tree)
 }
 
-func (in source) blob(ctx context.Context) (string, error) {
-	return in.git(ctx, strings.NewReader("a file\n"), "hash-object", "-w", "--stdin")
+func (s source) blob(ctx context.Context) (string, error) {
+	return s.git(ctx, strings.NewReader("a file\n"), "hash-object", "-w", "--stdin")
 }
 
 func (s Scale) wide(ctx context.Context, in source) error {
