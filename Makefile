@@ -85,6 +85,10 @@ verify: generate manifests ## Fail when generated files, formatting or go.mod ar
 lint: ## Run the linters.
 	@$(TOOL) golangci-lint run
 
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities of the dependencies; VULNDB names a copy of the database.
+	@sh hack/vulncheck.sh $(MODULES)
+
 # The tests take the control plane that was built, or the one that the caller names.
 ASSETS = KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/k8s}"
 
