@@ -154,8 +154,7 @@ var _ = Describe("A key that a project has already", func() {
 		one := forge.DeployKey("one").Of(website).PublicKey(ed25519Key + " one@example.com").Build()
 		two := forge.DeployKey("two").Of(website).PublicKey(ed25519Key + " two@example.com").Build()
 		two.Spec.ProjectRef = v1alpha1.Reference{Path: "acme/website"}
-		f.Create(one, two)
-		older, younger := forge.ByAge(one, two)
+		older, younger := forge.CreateInTurn(f, one, two)
 		f.ExpectReady(older)
 		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the key "+ed25519SHA256, "held by DeployKey "+older.Name)
 		f.ExpectRestartWritesNothing()

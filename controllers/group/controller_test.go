@@ -181,8 +181,7 @@ var _ = Describe("The full path of a group", func() {
 		func(release func(older *v1alpha1.Group)) {
 			f.Run()
 			a, b := forge.Group("acme").In(namespace).Build(), forge.Group("acme").In(f.NewNamespace()).Build()
-			f.Create(a, b)
-			older, younger := forge.ByAge(a, b)
+			older, younger := forge.CreateInTurn(f, a, b)
 			below := forge.Group("web").Below(younger).Build()
 			f.Create(below)
 			f.ExpectReady(older)

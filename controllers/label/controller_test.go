@@ -187,8 +187,7 @@ var _ = Describe("A title that is there twice", func() {
 			a := forge.LabelTitled("bug").Of(website).Named("a").Build()
 			b := forge.LabelTitled("bug").Of(website).Named("b").Build()
 			b.Spec.ProjectRef = other
-			f.Create(a, b)
-			older, younger := forge.ByAge(a, b)
+			older, younger := forge.CreateInTurn(f, a, b)
 			f.ExpectReady(older)
 			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the title bug in acme/team/website is held by Label "+older.Name)
 			f.Delete(older)

@@ -190,8 +190,7 @@ var _ = Describe("A branch that is protected twice", func() {
 			a := forge.ProtectedBranch("release/*").Of(website).Named("a").Build()
 			b := forge.ProtectedBranch("release/*").Of(website).Named("b").Build()
 			b.Spec.ProjectRef = other
-			f.Create(a, b)
-			older, younger := forge.ByAge(a, b)
+			older, younger := forge.CreateInTurn(f, a, b)
 			f.ExpectReady(older)
 			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "the protection of release/* in acme/website", "held by ProtectedBranch "+older.Name)
 			f.Delete(older)

@@ -381,8 +381,8 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 	It("is not adopted by two tokens, and passes on when the older one goes", func() {
 		f.Run()
 		other := forge.TriggerToken("other").Of(website).Secret("ci", "token").Build()
-		f.Create(secret("ci", "token", chosen), t, other)
-		older, younger := forge.ByAge(t, other)
+		f.Create(secret("ci", "token", chosen))
+		older, younger := forge.CreateInTurn(f, t, other)
 		f.ExpectReady(older)
 		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "key token of Secret ci is held by TriggerToken "+older.Name)
 		Expect(younger.Status.Digest).To(BeEmpty())

@@ -65,8 +65,7 @@ var _ = Describe("A user", func() {
 		BeforeEach(func() {
 			f.Run()
 			a, b := forge.User("ada").Email("ada@example.org").Build(), forge.User("ada").Named("countess").Email("ada@example.org").Build()
-			f.Create(a, b)
-			older, younger = forge.ByAge(a, b)
+			older, younger = forge.CreateInTurn(f, a, b)
 			f.ExpectReady(older)
 			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, "username")
 		})

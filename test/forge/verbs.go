@@ -147,6 +147,16 @@ func ByAge[T client.Object](a, b T) (older, younger T) {
 	return b, a
 }
 
+// CreateInTurn creates a, and b when it will be younger, and returns them. While controllers run, of two of the same second the one
+// that is reconciled first holds what both claim.
+func CreateInTurn[T client.Object](f *Forge, a, b T) (older, younger T) {
+	GinkgoHelper()
+	f.Create(a)
+	UntilYounger(a)
+	f.Create(b)
+	return a, b
+}
+
 // UntilYounger waits until what is created next is younger than obj by the clock of the API server, which counts seconds: of the
 // same second, which of them holds what both claim would be up to chance.
 func UntilYounger(obj client.Object) {
