@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -104,6 +105,10 @@ var _ = Describe("The page of a kind", func() {
 	})
 
 	It("names every field, and none that is not there", func() {
+		common := []string{"conditions", "observedGeneration", "claims"}
+		for _, name := range common[1:] {
+			Expect(read("docs/concepts.md").text).To(ContainSubstring("`status." + name + "`"))
+		}
 		for _, crd := range kinds() {
 			p := read("docs/" + crd.Spec.Names.Singular + ".md")
 			schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -124,9 +129,10 @@ var _ = Describe("The page of a kind", func() {
 			}
 			for _, part := range []string{"spec", "status"} {
 				for name := range schema.Properties[part].Properties {
-					if name != "conditions" && name != "observedGeneration" {
-						Expect(described).To(HaveKey(part+"."+name), p.path)
+					if slices.Contains(common, name) {
+						continue // what every kind has is in one place
 					}
+					Expect(described).To(HaveKey(part+"."+name), p.path)
 				}
 			}
 		}
@@ -194,7 +200,7 @@ func given(kind string, reasons map[string]string) (all []string) {
 			Expect(reasons).To(HaveKey(m[1]))
 			all = append(all, reasons[m[1]])
 		}
-		for call, reason := range map[string]string{"reference.Unresolved(": "ReferenceNotFound", "reference.Claim(": "ReferenceNotReady", "reference.Reachable(": "ReferenceNotReady", "WithIDs[": "AlreadyExists"} {
+		for call, reason := range map[string]string{"reference.Unresolved(": "ReferenceNotFound", "reference.Claim(": "ReferenceNotReady", "reference.Take(": "AlreadyExists", "reference.Reachable(": "ReferenceNotReady", "WithIDs[": "AlreadyExists"} {
 			if strings.Contains(string(text), call) {
 				all = append(all, reason)
 			}
