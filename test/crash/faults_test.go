@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -205,8 +206,14 @@ var _ = Describe("A shard on a small volume", Ordered, func() {
 	It("that is read-only serves fetches, refuses pushes, and goes on when it is writable again", func() {
 		remount := func(mode string) {
 			GinkgoHelper()
-			screen, err := machine.inside("mount -o remount," + mode + " '" + directory + "'")
-			Expect(err).NotTo(HaveOccurred(), screen)
+			// It is busy as long as somebody writes to it, such as the maintenance after a push.
+			Eventually(func() error {
+				screen, err := machine.inside("mount -o remount," + mode + " '" + directory + "'")
+				if err != nil {
+					return fmt.Errorf("%s: %w", screen, err)
+				}
+				return nil
+			}).WithTimeout(30 * time.Second).Should(Succeed())
 			look("small")
 		}
 		before := clone.Git("ls-remote", "origin")
