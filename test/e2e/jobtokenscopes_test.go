@@ -83,7 +83,8 @@ spec: {path: other, groupRef: {name: TEAM}}
 		Expect(max.Status("DELETE " + path + "/allowlist/" + abroad)).To(Equal(http.StatusNoContent))
 		Expect(field(".spec.allowlist")).To(MatchJSON(`[{"projectRef":{"name":"lib"}}]`))
 		rest.Must[jobtokenscopes.Addition](max, http.StatusCreated, "POST "+path+"/allowlist", fmt.Sprintf(`{"target_project_id":%s}`, abroad))
-		Expect(field(".spec.allowlist")).To(MatchJSON(`[{"projectRef":{"name":"lib"}},{"projectRef":{"id":` + abroad + `}}]`))
+		Expect(field(".spec.allowlist")).To(MatchJSON(
+			`[{"projectRef":{"name":"lib"}},{"projectRef":{"id":` + abroad + `,"uid":"` + there.kubectl("get", "project", "app", "--output=jsonpath={.metadata.uid}") + `"}}]`))
 		Expect(paths()).To(Equal([]string{"forge-a/lib", "forge-b/app"}))
 		here.waitReady("jobtokenscope/app")
 		Eventually(field).WithArguments(".status.allowlist[*].id").WithTimeout(soon).WithPolling(polling).Should(Equal(lib + " " + abroad))
