@@ -64,9 +64,13 @@ func (r *Record) User(u *v1alpha1.User) {
 	})
 }
 
-// Sudo says whom the caller acts as.
+// Sudo says whom the caller acts as. The first one counts: a request may be admitted again.
 func (r *Record) Sudo(as *v1alpha1.User) {
-	r.with(func(e *Event) { e.Sudo, e.User = e.User, UserOf(as) })
+	r.with(func(e *Event) {
+		if e.Sudo == nil {
+			e.Sudo, e.User = e.User, UserOf(as)
+		}
+	})
 }
 
 // About says which project or group the write is about, and its full path. The first one counts.

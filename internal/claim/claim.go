@@ -7,6 +7,7 @@
 package claim
 
 import (
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,16 +106,16 @@ func (c Claim) ShownBy(o Object) bool {
 		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
 }
 
-// inPlace reports whether the status of a group or project says where it is, be it ready or not.
+// inPlace reports whether the status of a group or project says that it is where its spec says, be it ready or not.
 func inPlace(o Object) bool {
+	var at, segment string
 	switch o := o.(type) {
 	case *v1alpha1.Group:
-		return o.Status.FullPath != ""
+		at, segment = o.Status.FullPath, o.Spec.Path
 	case *v1alpha1.Project:
-		return o.Status.FullPath != ""
-	default:
-		return false
+		at, segment = o.Status.FullPath, o.Spec.Path
 	}
+	return at != "" && strings.EqualFold(path.Base(at), segment)
 }
 
 // Holder returns which of the objects whose spec shows a claim holds it; the zero T when there are none.

@@ -19,7 +19,7 @@ var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func group(name string, age int, change ...func(*v1alpha1.Group)) *v1alpha1.Group {
 	g := &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), Generation: 3, CreationTimestamp: metav1.Time{Time: began.Add(time.Duration(age) * time.Second)},
-	}}
+	}, Spec: v1alpha1.GroupSpec{Path: "Acme"}}
 	for _, c := range change {
 		c(g)
 	}
@@ -67,6 +67,7 @@ func TestHolder(t *testing.T) {
 		"the older one of two that show it":             {[]*v1alpha1.Group{group("b", 2, showing(acme)), group("a", 1, showing(acme))}, "a"},
 		"the one that was ready before there were any":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "True"))}, "b"},
 		"the one that was in place before, not ready":   {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "acme", "False"))}, "b"},
+		"not one that was elsewhere before, not ready":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/other", "False"))}, "a"},
 		"not one that was ready before, on its way out": {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(4, "", "True"), leaving)}, "a"},
 		"not one that was ready as it was once":         {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(2, "acme", "True"))}, "a"},
 		"not one that was neither":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "False"))}, "a"},

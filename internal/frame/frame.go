@@ -306,6 +306,18 @@ func name(obj client.Object) string {
 	return strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
 }
 
+// recallID gives an object the id in force that a replace has dropped, without writing it: nobody puts it back while the object is
+// being deleted, and the finalizer finds by it what is behind the object.
+func recallID(obj client.Object) {
+	identified, ok := obj.(Identified)
+	if !ok {
+		return
+	}
+	if spec, status := identified.IDs(); *spec == 0 {
+		*spec = *status
+	}
+}
+
 // delete runs the finalizer, and lets the object go when it is done.
 func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) {
 	// It keeps what it holds until it is gone, unless it gives that up itself.
@@ -319,6 +331,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	if f.finalizer == "" || !controllerutil.ContainsFinalizer(obj, f.finalizer) {
 		return reconcile.Result{}, nil
 	}
+	recallID(obj)
 	before = obj.DeepCopyObject().(T)
 	err := f.finalize(ctx, obj)
 	if err == nil {

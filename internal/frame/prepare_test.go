@@ -55,6 +55,19 @@ func TestFinalizer(t *testing.T) {
 		w.Expect(w.writes).To(BeZero())
 	})
 
+	t.Run("knows the id that a replace has dropped", func(t *testing.T) {
+		w := newWorld(t, deleted, func(u *v1alpha1.User) { u.Spec.ID, u.Status.ID = 0, 7 })
+		var known int64
+		_, err := w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, func(_ context.Context, u *v1alpha1.User) error {
+			known = u.Spec.ID
+			return nil
+		})), never(t))
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(known).To(Equal(int64(7)))
+		w.read()
+		w.Expect(w.user.Spec.ID).To(BeZero(), "it is not written")
+	})
+
 	t.Run("goes with a lock, so that a stale cache takes away none that was added since", func(t *testing.T) {
 		w := newWorld(t, deleted)
 		stale := w.user.DeepCopy()
