@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -194,7 +195,7 @@ func TestPush_isDecidedByWhatHoldsWhenAllOfItHasArrived(t *testing.T) {
 			tt.change(p)
 			let()
 			said := <-result
-			moved := string(refFiles(t, p.repo.Dir())["heads/topic"]) != string(before["heads/topic"])
+			moved := !bytes.Equal(refFiles(t, p.repo.Dir())["heads/topic"], before["heads/topic"])
 			if moved != (tt.want == "") || !strings.Contains(said, tt.want) {
 				t.Errorf("moved: %v, said:\n%s\nwant %q", moved, said, tt.want)
 			}

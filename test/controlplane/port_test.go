@@ -14,7 +14,7 @@ import (
 func TestFreePort_isOfOneProcess(t *testing.T) {
 	if os.Getenv("FORGEPLANE_TEST_PORTS") != "" {
 		port, err := controlplane.FreePort(t.Context())
-		fmt.Println("port", port, err)
+		fmt.Fprintln(os.Stdout, "port", port, err)
 		return
 	}
 	t.Setenv("TMPDIR", t.TempDir())

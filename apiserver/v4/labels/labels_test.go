@@ -63,6 +63,14 @@ func (s subscribers) RemoveSubscriptions(_ context.Context, of activity.Subject)
 	return nil
 }
 
+// forge is a forge with the public project acme/sub/web and a private one beside it, secret. web has the labels bug and
+// docs, its group the label urgent, and the group above the label legal.
+type forge struct {
+	*familytest.Forge
+	subscribers subscribers
+	counts      *counts
+}
+
 // subscribe subscribes users to the oldest label of an id.
 func (f forge) subscribe(t *testing.T, label int64, users ...int64) {
 	t.Helper()
@@ -120,14 +128,6 @@ func ofProject(name string) v1alpha1.LabelSpec {
 
 func ofGroup(name string) v1alpha1.LabelSpec {
 	return v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: name}}
-}
-
-// forge is a forge with the public project acme/sub/web and a private one beside it, secret. web has the labels bug and
-// docs, its group the label urgent, and the group above the label legal.
-type forge struct {
-	*familytest.Forge
-	subscribers subscribers
-	counts      *counts
 }
 
 func newForge(t *testing.T, more ...client.Object) forge {
