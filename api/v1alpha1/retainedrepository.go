@@ -97,7 +97,7 @@ type RetainedRepositorySpec struct {
 	// +optional
 	RetainedAt metav1.Time `json:"retainedAt,omitempty,omitzero"`
 
-	// adoptBy names a Project that can have the repository, whatever it declares and whoever it belongs to.
+	// adoptBy names a Project that can adopt the repository, in any namespace and whatever it declares.
 	// +optional
 	AdoptBy *ProjectName `json:"adoptBy,omitempty"`
 }

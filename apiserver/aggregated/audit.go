@@ -22,7 +22,7 @@ func writes(r *http.Request) bool {
 		strings.HasPrefix(r.URL.Path, Prefix+"/")
 }
 
-// address is who has sent a request to kube-apiserver, which says so at the end of X-Forwarded-For.
+// address returns the address of the client of kube-apiserver, which kube-apiserver appends to X-Forwarded-For.
 func address(r *http.Request) string {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
 		last := all[len(all)-1]

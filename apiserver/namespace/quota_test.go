@@ -49,7 +49,7 @@ func TestQuotas_boundWhatAUserMakes(t *testing.T) {
 	}
 	g.Expect(f.As("bob", "POST /projects", `{"name":"p2"}`).String()).To(Equal(tooMany("The user bob", 2, "projects")))
 	g.Expect(f.As("bob", "POST /projects", `{"name":"in-a-namespace-with-its-own-quota","namespace_id":10}`).Code).To(Equal(201))
-	g.Expect(f.As("max", "POST /projects", `{"name":"p0"}`).Code).To(Equal(201), "another user has limits of his own")
+	g.Expect(f.As("max", "POST /projects", `{"name":"p0"}`).Code).To(Equal(201), "each user has their own limits")
 	g.Expect(f.As("bob", "DELETE /projects/bob%2Fp0", "").Code).To(Equal(202))
 	g.Expect(f.As("bob", "POST /projects", `{"name":"p2"}`).Code).To(Equal(201), "there is room again")
 
