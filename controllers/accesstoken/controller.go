@@ -44,7 +44,11 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.AccessToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {
-				return []claim.Claim{claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)}, nil
+				all := []claim.Claim{claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)}
+				if t.Status.Digest != "" {
+					all = append(all, claim.TokenValue(t.Status.Digest)) // until the Secret is read
+				}
+				return all, nil
 			})),
 	}
 }
@@ -60,6 +64,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexID, catalog.SpecID)).
 		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, secretName)).
 		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, c.name)).
+		OnReferred(&v1alpha1.AccessToken{}, c.rivals).
 		OnClaimReleased(&v1alpha1.AccessToken{}, c.catalog.Waiting(&v1alpha1.AccessToken{})).
 		Complete(reconcile.AsReconciler(c.client, c))
 }
@@ -84,7 +89,7 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	k := claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)
 	err = reference.Take(ctx, c.catalog, t, claim.Holder(sharing, k), k, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
 	if err != nil {
-		t.Status.Digest = ""
+		setDigest(t, "")
 	}
 	return err
 }
@@ -99,7 +104,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 	}
 	value := secret.Data[ref.Key]
 	if len(value) == 0 && t.Spec.Revoked {
-		t.Status.Digest = ""
+		setDigest(t, "")
 		return nil
 	}
 	if len(value) == 0 {
@@ -108,12 +113,53 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		}
 	}
 	if len(value) < minLength {
-		t.Status.Digest = ""
+		setDigest(t, "")
 		return frame.Waiting(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value shorter than %d characters: remove the key to get a generated one",
 			ref.Key, ref.Name, minLength)
 	}
-	t.Status.Digest = catalog.Digest(string(value))
+	return c.claimValue(ctx, t, catalog.Digest(string(value)))
+}
+
+// claimValue puts a value in force by its digest, unless another token holds the same: whoever shows it is that one.
+func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, digest string) error {
+	k := claim.TokenValue(digest)
+	holder, err := c.catalog.TokenHolding(ctx, t, digest)
+	if err == nil && holder.UID != t.UID {
+		// The holder may have let go of it before this one waited.
+		c.catalog.Register().Wait(k, "AccessToken", client.ObjectKeyFromObject(t))
+		holder, err = c.catalog.TokenHolding(ctx, t, digest)
+	}
+	if err != nil {
+		return err
+	}
+	if err := reference.Take(ctx, c.catalog, t, holder, k, "the value under key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name); err != nil {
+		setDigest(t, "")
+		return err
+	}
+	setDigest(t, digest)
 	return nil
+}
+
+// setDigest shows another value, or none, and lets go of the one before.
+func setDigest(t *v1alpha1.AccessToken, digest string) {
+	if t.Status.Digest != "" && t.Status.Digest != digest {
+		claim.Release(t, claim.TokenValue(t.Status.Digest))
+	}
+	t.Status.Digest = digest
+}
+
+// rivals are the tokens that wait for the value that a token has, or had before it changed.
+func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Request {
+	digest := obj.(*v1alpha1.AccessToken).Status.Digest
+	if digest == "" {
+		return nil
+	}
+	names := c.catalog.Waiting(obj)(claim.TokenValue(digest).String())
+	requests := make([]reconcile.Request, len(names))
+	for i, n := range names {
+		requests[i].NamespacedName = n
+	}
+	return requests
 }
 
 // generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.

@@ -180,6 +180,33 @@ var _ = Describe("An access token", func() {
 		f.ExpectGone(s)
 	})
 
+	It("keeps its value when the Secret of an older one gets the same", func() {
+		f.Run()
+		f.Create(secret("young", "token", value))
+		old, young := forge.CreateInTurn(f, forge.AccessToken("old").For(ada).Build(), forge.AccessToken("young").For(ada).Build())
+		f.ExpectReady(old, young)
+		s := stored("old")
+		f.Change(s, func() { s.Data["token"] = []byte(value) })
+		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "the value under key token of Secret old is held by AccessToken young")
+		Expect(old.Status.Digest).To(BeEmpty())
+		f.ExpectReady(young)
+		Expect(f.Catalog.TokenByValue(GinkgoT().Context(), value)).To(HaveField("UID", young.UID))
+		f.ExpectRestartWritesNothing()
+
+		By("giving it up")
+		y := stored("young")
+		f.Change(y, func() { y.Data["token"] = []byte("another-value-that-is-long") })
+		f.ExpectReady(old)
+		Expect(old.Status.Digest).To(Equal(catalog.Digest(value)))
+
+		By("wanting it back, until the other one goes")
+		f.Change(y, func() { y.Data["token"] = []byte(value) })
+		f.ExpectStalled(young, v1alpha1.ReasonAlreadyExists, "is held by AccessToken old")
+		f.Delete(old)
+		f.ExpectReady(young)
+		Expect(young.Status.Digest).To(Equal(catalog.Digest(value)))
+	})
+
 	It("takes its Secret with it", func() {
 		f.Create(token)
 		f.ExpectReady(token)

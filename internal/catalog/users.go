@@ -109,6 +109,16 @@ func (c *Catalog) TokenByDigest(ctx context.Context, digest string) (*v1alpha1.A
 	return claim.Holder(found, claim.TokenValue(found[0].Status.Digest)), nil
 }
 
+// TokenHolding returns which access token holds the value of a digest when t, in whose Secret it is, claims it as well.
+func (c *Catalog) TokenHolding(ctx context.Context, t *v1alpha1.AccessToken, digest string) (*v1alpha1.AccessToken, error) {
+	found, err := c.tokens(ctx, IndexDigest, digest)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(o *v1alpha1.AccessToken) bool { return o.UID == t.UID })
+	return claim.Holder(append(found, t), claim.TokenValue(digest)), nil
+}
+
 // TokensOfSecret returns the access tokens whose value is kept under one key of one Secret.
 func (c *Catalog) TokensOfSecret(ctx context.Context, ref v1alpha1.SecretKeyReference) ([]*v1alpha1.AccessToken, error) {
 	found, err := c.tokens(ctx, IndexSecret, ref.Name)

@@ -8,6 +8,7 @@ package claim
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,6 +117,14 @@ func inPlace(o Object) bool {
 		at, segment = o.Status.FullPath, o.Spec.Path
 	}
 	return at != "" && strings.EqualFold(path.Base(at), segment)
+}
+
+// Release takes a claim away from the status of an object.
+func Release(o Object, c Claim) {
+	s := o.GetCommonStatus()
+	if c.In(s.Claims) {
+		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), c.is)
+	}
 }
 
 // Holder returns which of the objects whose spec shows a claim holds it; the zero T when there are none.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,8 +55,7 @@ func Claim(ctx context.Context, c *catalog.Catalog, obj frame.Object, s catalog.
 // is claimed.
 func Take(ctx context.Context, c *catalog.Catalog, obj frame.Object, holder client.Object, k claim.Claim, format string, args ...any) error {
 	if !isNil(holder) && holder.GetUID() != obj.GetUID() {
-		s := obj.GetCommonStatus()
-		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(key string) bool { return key == k.String() })
+		claim.Release(obj, k)
 		return AlreadyExists(obj, holder, format, args...)
 	}
 	taken, err := c.Take(ctx, obj, k)
