@@ -172,19 +172,31 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 // retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
 // declared any more.
 func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
-	known := p.Status.RefsChecksum != ""
-	if repo != nil {
-		if err := repo.Check(); errors.Is(err, git.ErrNotFound) {
-			return repo.Remove() // what an import has left of its making
-		} else if err != nil && !errors.Is(err, git.ErrStorageMissing) && !errors.Is(err, git.ErrNotRepository) {
-			return err
+	if repo == nil {
+		if !had(p) {
+			return nil
 		}
+		return c.writeRecord(ctx, p)
+	}
+	switch err := repo.Check(); {
+	case errors.Is(err, git.ErrNotFound) && !had(p):
+		return repo.Remove() // what an import has left of its making
+	// Another volume may be mounted than the one that the repository is on.
+	case err == nil, errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotRepository):
 		repo.Evict()
-		known = true
+		return c.writeRecord(ctx, p)
+	default:
+		return err
 	}
-	if !known {
-		return nil
-	}
+}
+
+// had reports whether a project is known to have had a repository, wherever that is now.
+func had(p *v1alpha1.Project) bool {
+	return p.Status.RefsChecksum != "" || p.Status.AdoptedRepository != ""
+}
+
+// writeRecord makes the RetainedRepository of a project that is being deleted.
+func (c *Controller) writeRecord(ctx context.Context, p *v1alpha1.Project) error {
 	namespace, err := c.namespaceUID(ctx, p.Namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return err

@@ -383,6 +383,46 @@ var _ = Describe("A retained repository", func() {
 		f.ExpectChangeRefused(r, func() { r.Spec.Storage = "another" }, "cannot change")
 	})
 
+	It("is left by a project that goes while its shard is mounted without it, and is adopted when it is back", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		uid := string(web.UID)
+		commit := push(web, "main")
+		f.ExpectReady(web)
+		Expect(os.Rename(shard.Spec.Path, shard.Spec.Path+".away")).To(Succeed())
+		Expect(os.Mkdir(shard.Spec.Path, 0o755)).To(Succeed())
+		drop(web)
+		r := only()
+		Expect(r.Spec.Project.UID).To(Equal(uid))
+		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "not on storage shard any more", repository.Path(web))
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		f.ExpectFailing(again, v1alpha1.ReasonStorageUnavailable, "not on storage shard any more", r.Name)
+		Expect(os.Remove(shard.Spec.Path)).To(Succeed())
+		Expect(os.Rename(shard.Spec.Path+".away", shard.Spec.Path)).To(Succeed())
+		expectAdopted(again, commit)
+	})
+
+	It("is left by a project that had it from another one, and goes before it has looked at it", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		again := forge.Project("website").In(acme).ID(r.Spec.Project.ID).Build()
+		again.Finalizers = []string{"forgeplane.dev/repository"}
+		f.Create(again)
+		patch := client.MergeFrom(again.DeepCopy())
+		again.Status.Storage, again.Status.AdoptedRepository = "shard", r.Name
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), again, patch)).To(Succeed())
+		f.Refresh(again)
+		uid := string(again.UID)
+		f.Change(r, func() { r.Finalizers = nil })
+		f.Delete(r)
+		f.ExpectGone(r)
+		Expect(os.Rename(shard.Spec.Path, shard.Spec.Path+".away")).To(Succeed())
+		Expect(os.Mkdir(shard.Spec.Path, 0o755)).To(Succeed())
+		drop(again)
+		Expect(only().Spec.Project.UID).To(Equal(uid))
+	})
+
 	It("waits for a shard that is away, and is left by a project that goes meanwhile", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
