@@ -9,9 +9,6 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// hold keeps an object that is being deleted.
-const hold = "example.com/hold"
-
 // expectRead expects that another process, whose cache may be behind, finds a group by a full path.
 func expectRead(path string, g *v1alpha1.Group) {
 	GinkgoHelper()
@@ -62,7 +59,7 @@ var _ = Describe("The holder of a full path", func() {
 	})
 
 	It("keeps it while it is being deleted, and until it is gone", func() {
-		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, forge.Hold) })
 		f.Delete(acme)
 		f.Change(old, func() { old.Spec.Path = "acme" })
 		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "is held by Group "+namespace+"/acme")
@@ -82,7 +79,7 @@ var _ = Describe("The holder of a full path", func() {
 	})
 
 	It("gives it up while it is being deleted, and gets nothing any more", func() {
-		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, forge.Hold) })
 		f.Delete(acme)
 		f.Change(acme, func() { acme.Spec.Path = "free" })
 		f.Change(old, func() { old.Spec.Path = "acme" })
@@ -101,7 +98,7 @@ var _ = Describe("A group that is being deleted", func() {
 		team := forge.Group("team").Below(acme).Build()
 		f.Create(acme, team, web)
 		f.ExpectReady(acme, team, web)
-		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, hold) })
+		f.Change(acme, func() { acme.Finalizers = append(acme.Finalizers, forge.Hold) })
 		f.Delete(acme)
 
 		fresh, project := forge.Group("fresh").Below(acme).Build(), forge.Project("site").In(acme).Build()

@@ -1,0 +1,29 @@
+package jobtokenscope_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// The project of a job token scope cannot change, but a path may come to lead to another one.
+var _ = Describe("A job token scope:", func() {
+	forge.DescribeHolder("the scope of a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
+		old := forge.JobTokenScope("old").Of(website).Open().Build()
+		old.Spec.ProjectRef = byPath("acme/next")
+		return forge.Contest{
+			Old: old, Young: forge.JobTokenScope("young").Of(website).Build(), Words: "the job token scope of acme/next",
+			Seize: func() { f.Change(website, func() { website.Spec.Path = "next" }) },
+			Holder: func(ctx context.Context) (client.Object, error) {
+				s, err := f.Catalog.ProjectScope(ctx, website)
+				if err != nil {
+					return nil, err
+				}
+				return f.Catalog.JobTokenScopeOf(ctx, s)
+			},
+		}
+	})
+})

@@ -1,0 +1,77 @@
+package forge
+
+import (
+	"context"
+	"reflect"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/frame"
+)
+
+// Hold is a finalizer that nobody takes away but the test.
+const Hold = "example.com/hold"
+
+// Contest is about something that only one object can have. Nothing in it is created yet.
+type Contest struct {
+	// Old is created first, and claims something else, or nothing, until Seize was called.
+	Old frame.Object
+	// Young holds what both claim in the end.
+	Young frame.Object
+	// Seize changes something, so that Old claims what Young holds.
+	Seize func()
+	// Words say what that is in the condition of Old.
+	Words string
+	// Holder is whom readers find; nil where nobody looks it up.
+	Holder func(ctx context.Context) (client.Object, error)
+}
+
+// DescribeHolder adds to a suite what holds for everything that only one object can have. The first function returns the Forge of
+// the spec; begin declares what both objects refer to, and returns the contest.
+func DescribeHolder(what string, forge func() *Forge, begin func() Contest) {
+	Describe("the holder of "+what, func() {
+		var f *Forge
+		var c Contest
+		expectHolder := func(holder client.Object) {
+			GinkgoHelper()
+			if c.Holder != nil {
+				Eventually(c.Holder).WithContext(GinkgoT().Context()).WithTimeout(waitTimeout).WithPolling(polling).
+					Should(HaveField("UID", holder.GetUID()))
+			}
+		}
+		expectRefused := func() {
+			GinkgoHelper()
+			f.ExpectStalled(c.Old, v1alpha1.ReasonAlreadyExists, c.Words, "is held by "+reflect.TypeOf(c.Young).Elem().Name()+" "+c.Young.GetName())
+			expectHolder(c.Young)
+		}
+		BeforeEach(func() {
+			f = forge()
+			f.Run()
+			c = begin()
+			CreateInTurn(f, c.Old, c.Young)
+			f.ExpectReady(c.Young)
+		})
+
+		It("keeps it when an older object comes to claim it", func() {
+			c.Seize()
+			expectRefused()
+			f.ExpectReady(c.Young)
+			f.ExpectRestartWritesNothing()
+			expectRefused()
+		})
+
+		It("keeps it while it is being deleted, and until it is gone", func() {
+			f.Change(c.Young, func() { c.Young.SetFinalizers(append(c.Young.GetFinalizers(), Hold)) })
+			f.Delete(c.Young)
+			c.Seize()
+			expectRefused()
+			f.Change(c.Young, func() { c.Young.SetFinalizers(nil) })
+			f.ExpectGone(c.Young)
+			f.ExpectReady(c.Old)
+			expectHolder(c.Old)
+		})
+	})
+}
