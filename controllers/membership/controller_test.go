@@ -199,9 +199,7 @@ var _ = Describe("A membership", func() {
 				if inProject {
 					a, b = a.In(site).Named("one"), b.In(site).Named("other")
 				}
-				older, younger := a.Build(), b.Build()
-				f.Create(older, younger)
-				older, younger = forge.ByAge(older, younger)
+				older, younger := forge.CreateInTurn(f, a.Build(), b.Build())
 				f.ExpectReady(older)
 				f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, older.Name)
 				f.Delete(older)
