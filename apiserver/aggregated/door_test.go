@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -318,7 +319,9 @@ var _ = Describe("The door", Ordered, func() {
 	It("gives no sign that it is there while it is not ready", func() {
 		sign := func() string {
 			lease := &coordinationv1.Lease{}
-			key := client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver-one"}
+			_, port, err := net.SplitHostPort(address)
+			Expect(err).NotTo(HaveOccurred())
+			key := client.ObjectKey{Namespace: platform, Name: "forgeplane-apiserver-one-" + port}
 			Expect(admin.Get(context.Background(), key, lease)).To(Succeed())
 			return lease.ResourceVersion
 		}

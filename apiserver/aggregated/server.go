@@ -57,7 +57,8 @@ type Options struct {
 	Known  route.Known
 
 	Certificates *certificate.Source
-	// Registration is this server's; its Authorities are those of Certificates, and it is ready when the server is.
+	// Registration is this server's; its Authorities are those of Certificates, and it is ready when the server is. Its Name is
+	// that of the host; the port is added.
 	Registration registration.Server
 	// Ready says what the tree still waits for; nil when it can serve.
 	Ready func(*http.Request) error
@@ -110,6 +111,8 @@ func (s *Server) serve(ctx context.Context, server *genericapiserver.GenericAPIS
 	registering, withdraw := context.WithCancel(ctx)
 	defer withdraw()
 	part := s.options.Registration
+	// One process at a time listens at an address: one that follows another there, which may have been killed, goes on with its lease.
+	part.Name = fmt.Sprintf("%s-%d", part.Name, server.SecureServingInfo.Listener.Addr().(*net.TCPAddr).Port)
 	part.Ready = func(ctx context.Context) bool { return ready(ctx, loopback, server.LoopbackClientConfig.Host) }
 	registered := make(chan struct{})
 	all.Go(func() {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,8 +103,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog, Writes: s.audit,
 		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),
-		// Of servers that follow each other on one host each has a name of its own.
-		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host + "-" + rand.String(5)},
+		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
 		// As for the process, whose endpoint goes with its readiness; that tells the log why.
 		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.activity, logr.Discard())),
 		Log:   mgr.GetLogger().WithName("aggregated"),

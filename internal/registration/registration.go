@@ -60,7 +60,8 @@ type Options struct {
 // Server is one server's part in the registration.
 type Server struct {
 	Options
-	// Name of the server, unlike that of any other.
+	// Name of the server, unlike that of any other that runs at the same time. One that was killed and is started again under its
+	// name takes its lease over.
 	Name string
 	// Authorities are those by which the certificate of the server is verified now, as PEM.
 	Authorities func() []byte

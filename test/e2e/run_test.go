@@ -106,6 +106,15 @@ var _ = Describe("make run", func() {
 			before = identities()
 		})
 
+		It("ends with an error, and everything with it, when a part of it ends", func() {
+			Expect(syscall.Kill(pidOf("forgeplane all"), syscall.SIGKILL)).To(Succeed())
+			Expect(running.WaitEnded()).To(MatchError(And(ContainSubstring("exit status 1"), ContainSubstring("forgeplane ended (signal: killed)"))))
+			Expect(checkout.Processes()).To(BeEmpty())
+			expectCleanLogs()
+			start()
+			Expect(identities()).To(Equal(before))
+		})
+
 		It("leaves no process behind when it is interrupted", func() {
 			// What reads repositories ends by itself when nobody has asked for a while.
 			Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).
@@ -138,15 +147,6 @@ var _ = Describe("make run", func() {
 			Expect(used()).To(ConsistOf("etcd", "kube-apiserver"))
 			Expect(identities()).To(Equal(before))
 			Expect(harbour.as("dana").Git("ls-remote", harbour.url("app"), "refs/heads/main")).To(HavePrefix(head))
-		})
-
-		It("ends with an error, and everything with it, when a part of it ends", func() {
-			Expect(syscall.Kill(pidOf("forgeplane all"), syscall.SIGKILL)).To(Succeed())
-			Expect(running.WaitEnded()).To(MatchError(And(ContainSubstring("exit status 1"), ContainSubstring("forgeplane ended (signal: killed)"))))
-			Expect(checkout.Processes()).To(BeEmpty())
-			expectCleanLogs()
-			start()
-			Expect(identities()).To(Equal(before))
 		})
 	})
 })

@@ -17,8 +17,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// timeout ends a command that hangs.
-const timeout = 2 * time.Minute
+// timeout ends a command that hangs. A build beside other suites takes minutes.
+const timeout = 10 * time.Minute
 
 // Terminal is a directory and an environment in which commands run.
 type Terminal struct {
