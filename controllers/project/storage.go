@@ -50,7 +50,8 @@ func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, stora
 // writeStatus writes at once what has changed in the status of p since before. The rest of p stays what it is.
 func (c *Controller) writeStatus(ctx context.Context, before, p *v1alpha1.Project) error {
 	written := p.DeepCopy()
-	if err := c.client.Status().Patch(ctx, written, client.MergeFrom(before)); err != nil {
+	// The lock keeps it off the next project of the same name.
+	if err := c.client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	p.ResourceVersion = written.ResourceVersion

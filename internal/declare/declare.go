@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -209,11 +210,10 @@ var contention = wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor:
 // Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result, with a REST id
 // where its kind has one: what was declared a moment ago may still be without.
 func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() error) error {
-	key := client.ObjectKeyFromObject(obj)
 	// What somebody else wrote just now, the cache may have to learn yet.
 	read := client.Reader(w.client)
 	err := retry.RetryOnConflict(contention, func() error {
-		if err := read.Get(ctx, key, obj); err != nil {
+		if err := reread(ctx, read, obj); err != nil {
 			return err
 		}
 		read = w.live
@@ -234,6 +234,18 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 		return explain(err)
 	}
 	return w.shown(ctx, obj)
+}
+
+// reread reads obj anew. An answer of the API server leaves alone what it does not mention, so what a refused write has put into obj
+// would be taken for what is there.
+func reread(ctx context.Context, from client.Reader, obj client.Object) error {
+	key, as := client.ObjectKeyFromObject(obj), reflect.ValueOf(obj).Elem()
+	read := reflect.New(as.Type())
+	if err := from.Get(ctx, key, read.Interface().(client.Object)); err != nil {
+		return err
+	}
+	as.Set(read.Elem())
+	return nil
 }
 
 // Delete removes an object.

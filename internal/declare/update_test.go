@@ -2,12 +2,15 @@ package declare_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -42,6 +45,77 @@ func TestWhatTheCacheDoesNotShowYetIsNotOverwritten(t *testing.T) {
 	now := protection()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), now); err != nil || now.Spec.ID != 7 || !now.Spec.AllowForcePush {
 		t.Errorf("it is %+v: %v", now.Spec, err)
+	}
+}
+
+// decoding reads as a client does that has no cache: it leaves alone what the answer does not mention.
+func decoding(c client.Client) client.Client {
+	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			is := o.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, key, is); err != nil {
+				return err
+			}
+			answer, err := json.Marshal(is)
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(answer, o)
+		},
+	})
+}
+
+func TestAWriteThatOthersWereFasterWithIsNotTakenForDone(t *testing.T) {
+	obj := protection()
+	_, c := newWriter(t, obj.DeepCopy(), nil)
+	was := protection()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), was); err != nil {
+		t.Fatal(err)
+	}
+	theirs := was.DeepCopy()
+	theirs.Labels = map[string]string{"theirs": "true"}
+	if err := c.Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	w := declare.NewWriter(stale(c, was), decoding(c), nil)
+	if err := w.Update(t.Context(), obj, func() error { obj.Spec.ID, obj.Spec.AllowForcePush = 7, true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	now := protection()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), now); err != nil || now.Spec.ID != 7 || !now.Spec.AllowForcePush {
+		t.Errorf("it is %+v: %v", now.Spec, err)
+	}
+}
+
+func TestObserve_writesNothingIntoTheNextObjectOfTheName(t *testing.T) {
+	obj := protection()
+	obj.UID = "first"
+	_, c := newWriter(t, protection(), nil)
+	c = fake.NewClientBuilder().WithScheme(c.Scheme()).WithObjects(obj).WithStatusSubresource(obj).Build()
+	w := declare.NewWriter(c, decoding(c), nil)
+	read := func() *v1alpha1.ProtectedBranch {
+		now := protection()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), now); err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	obj = read()
+	theirs := obj.DeepCopy()
+	theirs.Labels = map[string]string{"theirs": "true"}
+	if err := c.Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Observe(t.Context(), obj, func() { obj.Status.ID = 7 }); err != nil || read().Status.ID != 7 {
+		t.Errorf("of one that was changed meanwhile: %v, %+v", err, read().Status)
+	}
+	next := protection()
+	next.UID = "second"
+	if err := errors.Join(c.Delete(t.Context(), obj.DeepCopy()), c.Create(t.Context(), next)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Observe(t.Context(), obj, func() { obj.Status.ID = 8 }); !errors.Is(err, declare.ErrGone) || read().Status.ID != 0 {
+		t.Errorf("of one that was made anew: %v, %+v", err, read().Status)
 	}
 }
 

@@ -381,21 +381,22 @@ func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus
 	})
 }
 
-// patchStatus writes what differs between the two, and nothing when nothing does.
+// patchStatus writes what differs between the two, and nothing when nothing does. It is a conflict when obj is not any more what it was:
+// what was found out of one object is never written to the next one of its name, which nothing but the lock keeps out.
 func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 	// Comparing the patch would cost the two of them as JSON, at each start for every object there is.
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	patch := client.MergeFrom(before)
-	data, err := patch.Data(obj)
+	before.SetResourceVersion(obj.GetResourceVersion()) // a step may have written a part of the status
+	data, err := client.MergeFrom(before).Data(obj)
 	if err != nil {
 		return fmt.Errorf("comparing the status of %s: %w", name(obj), err)
 	}
 	if string(data) == "{}" {
 		return nil
 	}
-	if err := f.client.Status().Patch(ctx, obj, patch); err != nil {
+	if err := f.client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
 	if takes(before, obj) {

@@ -286,3 +286,20 @@ func TestReady(t *testing.T) {
 		t.Run(title, func(t *testing.T) { NewWithT(t).Expect(frame.Ready(tt.obj)).To(Equal(tt.want)) })
 	}
 }
+
+// What clients of the REST API make anew has the name of what they have deleted.
+func TestTheStatusOfAnObjectIsNotWrittenToTheNextOneOfItsName(t *testing.T) {
+	w := newWorld(t)
+	replace := func(ctx context.Context, u *v1alpha1.User) error {
+		w.Expect(w.client.Delete(ctx, u.DeepCopy())).To(Succeed())
+		w.Expect(w.client.Create(ctx, &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: u.Name, UID: "2"}})).To(Succeed())
+		u.Status.ID = 7
+		return nil
+	}
+	_, err := w.run(frame.New[*v1alpha1.User](w.client, w.events), replace)
+	w.Expect(err).NotTo(HaveOccurred(), "the new one is on its way")
+	w.read()
+	w.Expect(w.user.UID).To(BeEquivalentTo("2"))
+	w.Expect(w.user.Status).To(Equal(v1alpha1.UserStatus{}))
+	w.Expect(w.events.all).To(BeEmpty())
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,11 +51,15 @@ func (o *Observer) Start(ctx context.Context) error {
 		if down {
 			return nil
 		}
-		if err := o.observe(ctx, project); err != nil {
-			log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
-			o.queue.AddRateLimited(project)
-		} else {
+		err := o.observe(ctx, project)
+		switch {
+		case err == nil:
 			o.queue.Forget(project)
+		case !apierrors.IsConflict(err): // else the cache has to learn what somebody else wrote
+			log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
+		}
+		if err != nil {
+			o.queue.AddRateLimited(project)
 		}
 		o.queue.Done(project)
 	}
@@ -74,7 +79,9 @@ func (o *Observer) observe(ctx context.Context, name types.NamespacedName) error
 	if equality.Semantic.DeepEqual(p.Status, before.Status) {
 		return nil
 	}
-	if err := o.client.Status().Patch(ctx, &p, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	// The lock keeps it off the next project of the same name, and from overtaking what was observed later.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := o.client.Status().Patch(ctx, &p, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	return nil
