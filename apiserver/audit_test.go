@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -215,6 +216,34 @@ func TestAudit_namesWhatAWriteWasAbout(t *testing.T) {
 	}
 	if object.Verb != "update" || object.Kind != "Label" || object.Name != "bug" || object.ID != labelID || object.UID == "" {
 		t.Errorf("object %+v", object)
+	}
+}
+
+// A server that learns late what others have written refuses at first what it then carries out.
+func TestAudit_saysOfAWriteThatIsLookedAtTwiceHowItEnded(t *testing.T) {
+	w, lines := newWorld(t, v1alpha1.VisibilityPrivate), audittest.Open(t)
+	handler := lines.Handler(audit.At{Door: audit.REST, Address: func(*http.Request) string { return "" }}, w.handler)
+	guard := &v1alpha1.ProtectedBranch{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "guarded"},
+		Spec:       v1alpha1.ProtectedBranchSpec{ID: 51, ProjectRef: &v1alpha1.Reference{Name: "app"}, Branch: "guarded"},
+	}
+	w.store.world.Put(guard)
+	looks := 0
+	w.outdated = func() bool {
+		looks++
+		w.store.world.Remove(guard)
+		return true
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/projects/10/repository/branches?branch=guarded&ref=main", http.NoBody)
+	r.Header.Set("PRIVATE-TOKEN", familytest.Value(member("project", v1alpha1.RoleDeveloper)))
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, r)
+	if answer.Code != http.StatusCreated || looks == 0 {
+		t.Fatalf("%d after %d looks: %s", answer.Code, looks, answer.Body)
+	}
+	events := lines.Events()
+	if len(events) != 1 || len(events[0].Refs) != 1 || events[0].Refs[0].Result != audit.Done || events[0].Result != audit.Done {
+		t.Errorf("%+v", events)
 	}
 }
 

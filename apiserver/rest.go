@@ -104,7 +104,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
 	return endpoint.NewHandler(
 		endpoint.Options{
-			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: o.outdated, Routed: routed,
+			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
 			Busy: refusal.Busy, LongBody: o.longBody, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
@@ -128,6 +128,20 @@ func newREST(o restOptions) *endpoint.Handler {
 		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),
 		files.New(o.repos, refs, o.clock).Table().Named("Files"),
 	)
+}
+
+// told is outdated, which tells the audit of a request that is served once more; nil for nil.
+func told(outdated func(ctx context.Context) bool) func(ctx context.Context) bool {
+	if outdated == nil {
+		return nil
+	}
+	return func(ctx context.Context) bool {
+		again := outdated(ctx)
+		if again {
+			audit.From(ctx).Again()
+		}
+		return again
+	}
 }
 
 // routed notes for the audit which endpoint a request is for.

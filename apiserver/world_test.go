@@ -210,14 +210,19 @@ type world struct {
 	repository *git.Repository
 	refs       map[string][]byte
 	pushes     atomic.Int32
+	// subscribed is how often somebody's subscription was changed.
+	subscribed atomic.Int32
+	// outdated is asked whether a request is to be looked at once more; nil for never.
+	outdated func() bool
 }
 
 // writes counts what was changed since everything was as in the beginning.
-func (w *world) writes() int { return w.store.writes + int(w.pushes.Load()) }
+func (w *world) writes() int { return w.store.writes + int(w.pushes.Load()+w.subscribed.Load()) }
 
 // reset makes everything be as in the beginning.
 func (w *world) reset() {
 	w.store.reset()
+	w.subscribed.Store(0)
 	if w.pushes.Swap(0) > 0 {
 		w.restore()
 	}
@@ -281,23 +286,29 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	w.handler = newREST(restOptions{
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened}, log: testr.New(t), clock: clock,
+		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened, &w.subscribed}, log: testr.New(t), clock: clock,
 		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, namespace: familytest.Namespace, home: "home",
 		credentials: credential.NewStore(w.store, familytest.Namespace),
+		outdated:    func(context.Context) bool { return w.outdated != nil && w.outdated() },
 	})
 	return w
 }
 
 // forgetful is an activity store to which every subscription is new, and every end of one.
-type forgetful struct{ *activity.Store }
+type forgetful struct {
+	*activity.Store
+	changes *atomic.Int32
+}
 
 // Subscribe implements labels.Subscriptions.
-func (forgetful) Subscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+func (f forgetful) Subscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+	f.changes.Add(1)
 	return true, nil
 }
 
 // Unsubscribe implements labels.Subscriptions.
-func (forgetful) Unsubscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+func (f forgetful) Unsubscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+	f.changes.Add(1)
 	return true, nil
 }
 

@@ -98,7 +98,8 @@ func UserOf(u *v1alpha1.User) *User {
 
 // Object is an object of the cluster.
 type Object struct {
-	// Verb is what was done to it: "create", "update" or "delete"; empty for what a write was only about.
+	// Verb is what was done to it: "create", "update" or "delete", or what somebody did about it, such as "subscribe"; empty for what
+	// a write was only about.
 	Verb      string `json:"verb,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

@@ -127,6 +127,16 @@ func (r *Record) RefFailed(name, reason string) {
 	})
 }
 
+// Again says that the request is served once more, from the beginning: what was refused the first time is not how it ends. What was
+// written stays written.
+func (r *Record) Again() {
+	r.with(func(e *Event) {
+		e.Result, e.Reason = "", ""
+		e.Objects = slices.DeleteFunc(e.Objects, func(o Object) bool { return o.Failed })
+		e.Refs = slices.DeleteFunc(e.Refs, func(ref Ref) bool { return ref.Result != Done })
+	})
+}
+
 // Skip has no line be written: the request turned out to write nothing.
 func (r *Record) Skip() {
 	if r == nil {

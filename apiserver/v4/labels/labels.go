@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -119,15 +120,15 @@ func (f *Family) get(ctx context.Context, r *getRequest) (Label, error) {
 func notFound() error { return endpoint.NotFound("Label") }
 
 func (f *Family) subscribe(ctx context.Context, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, r.LabelID, f.subscriptions.Subscribe)
+	return f.changeSubscription(ctx, r.LabelID, "subscribe", f.subscriptions.Subscribe)
 }
 
 func (f *Family) unsubscribe(ctx context.Context, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, r.LabelID, f.subscriptions.Unsubscribe)
+	return f.changeSubscription(ctx, r.LabelID, "unsubscribe", f.subscriptions.Unsubscribe)
 }
 
 func (f *Family) changeSubscription(
-	ctx context.Context, key string, change func(context.Context, activity.User, activity.Subject) (bool, error),
+	ctx context.Context, key, verb string, change func(context.Context, activity.User, activity.Subject) (bool, error),
 ) (Label, error) {
 	l, err := f.find(ctx, key)
 	if err != nil {
@@ -138,6 +139,9 @@ func (f *Family) changeSubscription(
 		return Label{}, err
 	}
 	changed, err := change(ctx, activity.User{ID: u.Spec.ID, UID: u.UID}, subject(l.Label))
+	if changed || err != nil {
+		audit.From(ctx).Wrote(verb, l.Label, err)
+	}
 	if err != nil {
 		return Label{}, err
 	}
