@@ -278,7 +278,7 @@ func BenchmarkAudit(b *testing.B) {
 	cat, clock := declared.Catalog(), clocktesting.NewFakePassiveClock(noon)
 	w := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
+		log: logr.Discard(), clock: clock, home: "home",
 	})
 	lines := audittest.Open(b)
 	for name, log := range map[string]*audit.Log{"without": nil, "with": lines.Log} {

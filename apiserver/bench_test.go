@@ -51,7 +51,7 @@ func BenchmarkREST(b *testing.B) {
 	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
 	handler := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		writer: declare.NewWriter(nil, nil, ids), ids: ids, activity: activitytest.Open(b), log: logr.Discard(), clock: clock, namespace: familytest.Namespace, home: "home",
+		writer: declare.NewWriter(nil, nil, ids), ids: ids, activity: activitytest.Open(b), log: logr.Discard(), clock: clock, home: "home",
 		credentials: credential.NewStore(w.Reader(), familytest.Namespace),
 	})
 	for _, path := range []string{

@@ -90,8 +90,6 @@ type restOptions struct {
 	outdated func(ctx context.Context) bool
 	// credentials are those that REST receives or generates for objects of tenants.
 	credentials *credential.Store
-	// namespace is the platform's, where the values of tokens are kept.
-	namespace string
 	// home is the namespace of what is made over REST and has no other.
 	home string
 	// targets says which hosts outside users may name.
@@ -111,7 +109,7 @@ func newREST(o restOptions) *endpoint.Handler {
 		},
 		instance.New(o.version).Table().Named("Instance"),
 		users.New(o.catalog, o.writer, webURL, o.home).Within(o.quotas).Table().Named("Users"),
-		accesstokens.New(o.catalog, o.writer, o.clock, o.namespace).Table().Named("Personal access tokens"),
+		accesstokens.New(o.catalog, o.writer, o.clock).Table().Named("Personal access tokens"),
 		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
 		projects.New(o.catalog, o.guard, o.writer, refs, o.clock, webURL, o.home).Table().Named("Projects"),
 		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),

@@ -156,7 +156,7 @@ func New(o Options) (*Server, error) {
 		outdated: o.Others.Outdated,
 		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)),
 		quotas:   o.Quotas, ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), namespace: o.Namespace, home: o.Home, targets: o.Targets,
+		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
 	})
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
 	s.handler = s.limiter.Handler(split(

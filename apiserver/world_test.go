@@ -192,7 +192,7 @@ func token(id int64, user, value string, scopes ...v1alpha1.TokenScope) *v1alpha
 		ObjectMeta: metav1.ObjectMeta{Name: strings.ReplaceAll(value, "_", "-")},
 		Spec: v1alpha1.AccessTokenSpec{
 			ID: id, UserRef: v1alpha1.Reference{Name: user}, Scopes: scopes,
-			SecretRef: v1alpha1.SecretKeyReference{Name: "a", Key: "token"},
+			SecretRef: &v1alpha1.SecretKeyReference{Name: "a", Key: "token"},
 		},
 		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value)},
 	}
@@ -287,7 +287,7 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 		external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened, &w.subscribed}, log: testr.New(t), clock: clock,
-		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, namespace: familytest.Namespace, home: "home",
+		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home",
 		credentials: credential.NewStore(w.store, familytest.Namespace),
 		outdated:    func(context.Context) bool { return w.outdated != nil && w.outdated() },
 	})

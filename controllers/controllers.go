@@ -38,7 +38,7 @@ import (
 // Parts are what the controllers are made of.
 type Parts struct {
 	Client client.Client
-	// Secrets reads those of tenants, past the cache.
+	// Secrets reads past the cache: those of tenants, and what the cache does not keep.
 	Secrets      client.Reader
 	Events       events.EventRecorder
 	Catalog      *catalog.Catalog
@@ -70,7 +70,7 @@ func (p Parts) All() []Controller {
 	store := credential.NewStore(c, p.Namespace)
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
-		of("AccessToken", c, accesstoken.New(c, e, cat, p.IDs, p.Clock, p.Namespace)),
+		of("AccessToken", c, accesstoken.New(c, p.Secrets, e, cat, p.IDs, p.Clock, p.Namespace)),
 		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{

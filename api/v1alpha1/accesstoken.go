@@ -27,6 +27,8 @@ const (
 )
 
 // AccessTokenSpec declares a personal access token.
+// +kubebuilder:validation:XValidation:rule="has(self.secretRef) != has(self.digest)",message="one of secretRef and digest must be set, and not both",fieldPath=".secretRef"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.digest) || has(self.digest) && self.digest == oldSelf.digest",message="digest cannot change once set: make a new token",fieldPath=".digest"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revoked) || !oldSelf.revoked || has(self.revoked) && self.revoked",message="a revoked token stays revoked: make a new one",fieldPath=".revoked"
 type AccessTokenSpec struct {
@@ -63,8 +65,15 @@ type AccessTokenSpec struct {
 
 	// secretRef names the Secret, in the namespace of the platform, that holds the token's value, or receives a
 	// generated one when the Secret or its key is missing. Deleting the key gives the token a new value.
-	// +required
-	SecretRef SecretKeyReference `json:"secretRef"`
+	// +optional
+	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
+
+	// digest is the SHA-256, in lower-case hexadecimal, of a value that only its user keeps. Tokens that are made over REST have
+	// it instead of secretRef. To set it takes the verb pin, and it cannot change.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="digest must be a SHA-256 in lower-case hexadecimal: 64 characters"
+	// +optional
+	Digest string `json:"digest,omitempty"`
 }
 
 // AccessTokenStatus is what Forgeplane observed of a token.
@@ -75,7 +84,7 @@ type AccessTokenStatus struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// digest is the SHA-256 of the token's value in lower-case hexadecimal; the value itself is only in the Secret.
+	// digest is the SHA-256 of the value that is accepted, in lower-case hexadecimal: that of spec.digest, or of what is in the Secret.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`

@@ -20,7 +20,7 @@ func TestWhomARequestIsMadeAsIsInItsQuery(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "sudo"},
 			Spec: v1alpha1.AccessTokenSpec{
 				ID: 9, UserRef: v1alpha1.Reference{Name: "root"}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo},
-				SecretRef: v1alpha1.SecretKeyReference{Name: "sudo", Key: "token"},
+				SecretRef: &v1alpha1.SecretKeyReference{Name: "sudo", Key: "token"},
 			},
 			Status: v1alpha1.AccessTokenStatus{ID: 9, Digest: catalog.Digest(value)},
 		})

@@ -41,7 +41,7 @@ func newForge(t *testing.T) *familytest.Forge {
 	)
 	return f.Serve(
 		users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table(),
-		accesstokens.New(f.Catalog, f.Writer, f.Clock, familytest.Namespace).Table(),
+		accesstokens.New(f.Catalog, f.Writer, f.Clock).Table(),
 		groups.New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table(),
 		projects.New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table(),
 		members.New(f.Catalog, f.Writer, f.Clock, familytest.WebURL).Table(),

@@ -31,7 +31,7 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 		groups.New(f.Catalog, f.Guard, w, f.Clock, WebURL, "home").Table(),
 		projects.New(f.Catalog, f.Guard, w, f.RefWriter(), f.Clock, WebURL, "home").Table(),
 		users.New(f.Catalog, w, WebURL, "home").Within(l).Table(),
-		accesstokens.New(f.Catalog, w, f.Clock, Namespace).Table(),
+		accesstokens.New(f.Catalog, w, f.Clock).Table(),
 		members.New(f.Catalog, w, f.Clock, WebURL).Table(),
 	)
 }

@@ -1,4 +1,4 @@
-// Package accesstoken reconciles access tokens: it makes or adopts their values in Secrets and keeps the digests.
+// Package accesstoken reconciles access tokens: it makes or adopts the values of declared ones in Secrets and keeps the digests.
 package accesstoken
 
 import (
@@ -31,20 +31,26 @@ const minLength = 20
 // Controller reconciles access tokens.
 type Controller struct {
 	client    client.Client
+	live      client.Reader
 	catalog   *catalog.Catalog
 	clock     clock.PassiveClock
 	namespace string
 	frame     *frame.Frame[*v1alpha1.AccessToken]
 }
 
-// New returns the controller; namespace is the platform's, where the Secrets are.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string) *Controller {
+// New returns the controller; live reads past the cache, and namespace is the platform's, where the Secrets are.
+func New(
+	c client.Client, live client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string,
+) *Controller {
 	return &Controller{
-		client: c, catalog: cat, clock: clk, namespace: namespace,
+		client: c, live: live, catalog: cat, clock: clk, namespace: namespace,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.AccessToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {
-				all := []claim.Claim{claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)}
+				var all []claim.Claim
+				if ref := t.Spec.SecretRef; ref != nil {
+					all = append(all, claim.TokenSecret("", ref.Name, ref.Key))
+				}
 				if t.Status.Digest != "" {
 					all = append(all, claim.TokenValue(t.Status.Digest)) // until the Secret is read
 				}
@@ -53,9 +59,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch;delete
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
@@ -71,7 +77,10 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one token up to date.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
-	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.accept)
+	if err := c.upgrade(ctx, t); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
@@ -82,7 +91,10 @@ func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) e
 
 // claimSecret keeps two tokens from sharing one value.
 func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) error {
-	sharing, err := c.catalog.TokensOfSecret(ctx, t.Spec.SecretRef)
+	if t.Spec.SecretRef == nil {
+		return nil
+	}
+	sharing, err := c.catalog.TokensOfSecret(ctx, *t.Spec.SecretRef)
 	if err != nil {
 		return err
 	}
@@ -94,9 +106,12 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	return err
 }
 
-// digest keeps the digest of the value in the Secret, which is made when there is none.
+// digest keeps the digest that is declared, or that of the value in the Secret, which is made when there is none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error {
 	ref := t.Spec.SecretRef
+	if ref == nil {
+		return c.claimValue(ctx, t, t.Spec.Digest, "the value of spec.digest")
+	}
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: ref.Name}}
 	err := c.client.Get(ctx, client.ObjectKeyFromObject(&secret), &secret)
 	if client.IgnoreNotFound(err) != nil {
@@ -117,11 +132,12 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return frame.Waiting(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value shorter than %d characters: remove the key to get a generated one",
 			ref.Key, ref.Name, minLength)
 	}
-	return c.claimValue(ctx, t, catalog.Digest(string(value)))
+	return c.claimValue(ctx, t, catalog.Digest(string(value)), "the value under key %s of Secret %s", ref.Key, ref.Name)
 }
 
-// claimValue puts a value in force by its digest, unless another token holds the same: whoever shows it is that one.
-func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, digest string) error {
+// claimValue puts a value in force by its digest, unless another token holds the same: whoever shows it is that one. The words name
+// the value.
+func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, digest, format string, args ...any) error {
 	k := claim.TokenValue(digest)
 	holder, err := c.catalog.TokenHolding(ctx, t, digest)
 	if err == nil && holder.UID != t.UID {
@@ -132,7 +148,7 @@ func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, di
 	if err != nil {
 		return err
 	}
-	if err := reference.Take(ctx, c.catalog, t, holder, k, "the value under key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name); err != nil {
+	if err := reference.Take(ctx, c.catalog, t, holder, k, format, args...); err != nil {
 		setDigest(t, "")
 		return err
 	}
@@ -230,5 +246,8 @@ func (c *Controller) name(_ context.Context, obj client.Object) []string {
 }
 
 func secretName(_ context.Context, obj client.Object) []string {
-	return []string{obj.(*v1alpha1.AccessToken).Spec.SecretRef.Name}
+	if ref := obj.(*v1alpha1.AccessToken).Spec.SecretRef; ref != nil {
+		return []string{ref.Name}
+	}
+	return nil
 }

@@ -79,7 +79,7 @@ var _ = Describe("An access token", func() {
 
 	It("puts a generated value under the key that it names, beside those of others", func() {
 		f.Create(secret("shared", "other", "untouched"))
-		token.Spec.SecretRef = v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
+		token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
 		f.Create(token)
 		f.ExpectReady(token)
 		s := stored("shared")

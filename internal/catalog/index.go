@@ -161,7 +161,10 @@ func callerIndexes() []index {
 			return some(o.(*v1alpha1.AccessToken).Status.Digest)
 		}},
 		{&v1alpha1.AccessToken{}, IndexSecret, func(o client.Object) []string {
-			return []string{o.(*v1alpha1.AccessToken).Spec.SecretRef.Name}
+			if ref := o.(*v1alpha1.AccessToken).Spec.SecretRef; ref != nil {
+				return []string{ref.Name}
+			}
+			return nil
 		}},
 		{&v1alpha1.AccessToken{}, IndexUser, func(o client.Object) []string {
 			return []string{Key("", o.(*v1alpha1.AccessToken).Spec.UserRef)}

@@ -149,7 +149,7 @@ func TestUserByEmail(t *testing.T) {
 }
 
 func token(name, value string, secret v1alpha1.SecretKeyReference) *v1alpha1.AccessToken {
-	t := &v1alpha1.AccessToken{ObjectMeta: meta("token", "", name), Spec: v1alpha1.AccessTokenSpec{UserRef: byName("max"), SecretRef: secret}}
+	t := &v1alpha1.AccessToken{ObjectMeta: meta("token", "", name), Spec: v1alpha1.AccessTokenSpec{UserRef: byName("max"), SecretRef: &secret}}
 	if value != "" {
 		t.Status.Digest = catalog.Digest(value)
 	}

@@ -125,5 +125,5 @@ func (c *Catalog) TokensOfSecret(ctx context.Context, ref v1alpha1.SecretKeyRefe
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(t *v1alpha1.AccessToken) bool { return t.Spec.SecretRef.Key != ref.Key }), nil
+	return slices.DeleteFunc(found, func(t *v1alpha1.AccessToken) bool { return *t.Spec.SecretRef != ref }), nil
 }

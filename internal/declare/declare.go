@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -137,11 +136,6 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 		}
 	}
 	return nil
-}
-
-// declares reports whether a field manager other than Forgeplane itself says something in the spec.
-func declares(m metav1.ManagedFieldsEntry) bool {
-	return !strings.HasPrefix(m.Manager, "forgeplane") && specifies(m)
 }
 
 // Create makes an object, with a REST id where its kind has one.

@@ -87,7 +87,7 @@ func (r *rest) introduce(ctx context.Context) error {
 			Username: restUser, Name: "Mary Maintainer", Email: identity, Kubernetes: &v1alpha1.KubernetesIdentity{Username: identity},
 		}},
 		&v1alpha1.AccessToken{ObjectMeta: meta, Spec: v1alpha1.AccessTokenSpec{
-			UserRef: user, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: restUser},
+			UserRef: user, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: restUser},
 		}},
 		&v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: restNamespace, Name: restUser}, Spec: v1alpha1.MembershipSpec{
 			UserRef: user, GroupRef: &v1alpha1.Reference{Name: restNamespace}, Role: v1alpha1.RoleMaintainer,

@@ -52,7 +52,7 @@ func (s *servers) newSlowClient(ctx context.Context, url, commit string) (*slowC
 		ObjectMeta: metav1.ObjectMeta{Name: slowUser},
 		Spec: v1alpha1.AccessTokenSpec{
 			UserRef: v1alpha1.Reference{Name: slowUser}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI},
-			SecretRef: v1alpha1.SecretKeyReference{Name: "token-" + slowUser},
+			SecretRef: &v1alpha1.SecretKeyReference{Name: "token-" + slowUser},
 		},
 	}
 	err := s.Create(ctx, &v1alpha1.User{

@@ -1,11 +1,16 @@
 package conformance
 
 import (
+	"encoding/json"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 const (
@@ -53,6 +58,28 @@ var _ = throughEachDoor("Personal access tokens", func(d *door) {
 		Expect(got.Token).To(BeEmpty())
 		got.Token = made.Token
 		Expect(got).To(Equal(made))
+	})
+
+	It("have values that nothing in the cluster holds", func(ctx SpecContext) {
+		made := d.newToken(developer.id, "read_user")
+		rotated, _, err := d.as(root).PersonalAccessTokens.RotatePersonalAccessTokenByID(made.ID, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answered(send(d.with(rotated.Token), "GET user", ""))).To(HavePrefix("200"))
+
+		var secrets corev1.SecretList
+		Expect(api.List(ctx, &secrets)).To(Succeed())
+		Expect(secrets.Items).NotTo(BeEmpty())
+		for _, s := range secrets.Items {
+			for key, value := range s.Data {
+				Expect(string(value)).NotTo(Or(ContainSubstring(made.Token), ContainSubstring(rotated.Token)), "%s/%s: %s", s.Namespace, s.Name, key)
+			}
+		}
+		var tokens v1alpha1.AccessTokenList
+		Expect(api.List(ctx, &tokens)).To(Succeed())
+		text, err := json.Marshal(tokens.Items)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).To(And(ContainSubstring(catalog.Digest(rotated.Token)),
+			Not(ContainSubstring(made.Token)), Not(ContainSubstring(rotated.Token))))
 	})
 
 	It("are listed by user, state and name", func() {

@@ -372,7 +372,7 @@ var _ = withTokens("Tokens", func(d *door) {
 		Expect(api.Create(context.Background(), &v1alpha1.AccessToken{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1alpha1.AccessTokenSpec{
-				UserRef: v1alpha1.Reference{Name: "developer"}, SecretRef: v1alpha1.SecretKeyReference{Name: name},
+				UserRef: v1alpha1.Reference{Name: "developer"}, SecretRef: &v1alpha1.SecretKeyReference{Name: name},
 				Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, ExpiresAt: &metav1.Time{Time: time.Now().Add(-time.Hour)},
 			},
 		})).To(Succeed())

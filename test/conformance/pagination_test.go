@@ -45,7 +45,7 @@ func declareCrowd() {
 			&v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: name(i)}, Spec: v1alpha1.UserSpec{Username: name(i)}},
 			&v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name(i)}, Spec: v1alpha1.AccessTokenSpec{
 				UserRef: v1alpha1.Reference{Name: "outsider"}, Description: name(i), Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadUser},
-				SecretRef: v1alpha1.SecretKeyReference{Name: name(i)},
+				SecretRef: &v1alpha1.SecretKeyReference{Name: name(i)},
 			}},
 			&v1alpha1.Group{ObjectMeta: in(name(i)), Spec: v1alpha1.GroupSpec{Path: name(i), ParentRef: &ref}},
 			&v1alpha1.Project{ObjectMeta: in(name(i)), Spec: v1alpha1.ProjectSpec{Path: "project-" + name(i), GroupRef: ref}},

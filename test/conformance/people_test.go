@@ -101,7 +101,7 @@ func (p *person) declare() {
 	Expect(api.Create(ctx, &v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name},
 		Spec: v1alpha1.AccessTokenSpec{
-			UserRef: v1alpha1.Reference{Name: p.name}, Description: "Declared", SecretRef: v1alpha1.SecretKeyReference{Name: p.name},
+			UserRef: v1alpha1.Reference{Name: p.name}, Description: "Declared", SecretRef: &v1alpha1.SecretKeyReference{Name: p.name},
 			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo},
 		},
 	})).To(Succeed())

@@ -52,7 +52,7 @@ func AccessToken(name string) *AccessTokenBuilder {
 	return &AccessTokenBuilder{v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.AccessTokenSpec{
-			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: name},
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: name},
 		},
 	}}
 }
@@ -74,7 +74,13 @@ func (b *AccessTokenBuilder) Scopes(scopes ...v1alpha1.TokenScope) *AccessTokenB
 
 // Secret says where the value is kept.
 func (b *AccessTokenBuilder) Secret(name, key string) *AccessTokenBuilder {
-	b.obj.Spec.SecretRef = v1alpha1.SecretKeyReference{Name: name, Key: key}
+	b.obj.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: name, Key: key}
+	return b
+}
+
+// Digest says by what the value is known, which is kept nowhere.
+func (b *AccessTokenBuilder) Digest(digest string) *AccessTokenBuilder {
+	b.obj.Spec.SecretRef, b.obj.Spec.Digest = nil, digest
 	return b
 }
 

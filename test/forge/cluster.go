@@ -168,6 +168,8 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	identity, err := c.plane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+PlatformNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	identity.Wrap(w.wrap)
+	// That is the name of the program in production, and so of its field manager.
+	identity.UserAgent = "forgeplane"
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
 		Scheme:  c.scheme,
 		Metrics: server.Options{BindAddress: "0"},

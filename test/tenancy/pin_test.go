@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -174,7 +175,7 @@ var _ = Describe("A REST id", func() {
 		f.Create(&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"users", "accesstokens"}, Verbs: []string{"create"},
+				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"users", "accesstokens"}, Verbs: []string{"create", "patch"},
 			}},
 		}, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -186,6 +187,16 @@ var _ = Describe("A REST id", func() {
 		Eventually(func() error { return as.Create(ctx, ada.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(Succeed())
 		Expect(as.Create(ctx, pin(ada, 77))).To(pinRefused)
 		Expect(as.Create(ctx, pin(forge.AccessToken("t").For(ada).Build(), 77))).To(pinRefused)
+
+		By("choosing what a token is known by")
+		digestRefused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit spec.digest: name a Secret in spec.secretRef")))
+		known := forge.AccessToken("known").For(ada).Digest(catalog.Digest("a value of my choice")).Build()
+		Expect(as.Create(ctx, known.DeepCopy())).To(digestRefused)
+		token := forge.AccessToken("t").For(ada).Build()
+		Expect(as.Create(ctx, token)).To(Succeed())
+		Expect(as.Patch(ctx, token.DeepCopy(), patch(`{"spec":{"secretRef":null,"digest":"%s"}}`, known.Spec.Digest))).To(digestRefused)
+		Expect(f.Live().Create(ctx, known)).To(Succeed(), "by an administrator of the cluster")
+		Expect(as.Patch(ctx, known.DeepCopy(), patch(`{"spec":{"description":"kept"}}`))).To(Succeed())
 	})
 })
 

@@ -18,19 +18,17 @@ import (
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch,roleName=forgeplane-apiserver
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=get;list;watch;create;patch;delete,roleName=forgeplane-apiserver
 
 // Family serves personal access tokens.
 type Family struct {
-	catalog   *catalog.Catalog
-	writer    *declare.Writer
-	clock     clock.PassiveClock
-	namespace string
+	catalog *catalog.Catalog
+	writer  *declare.Writer
+	clock   clock.PassiveClock
 }
 
-// New returns the family; namespace is the platform's, where the values are kept.
-func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, namespace string) *Family {
-	return &Family{catalog: cat, writer: w, clock: clk, namespace: namespace}
+// New returns the family.
+func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock) *Family {
+	return &Family{catalog: cat, writer: w, clock: clk}
 }
 
 // Table lists the endpoints.

@@ -24,7 +24,7 @@ func token(id int64, of, name string, change ...func(*v1alpha1.AccessTokenSpec))
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("t-%d", id)},
 		Spec: v1alpha1.AccessTokenSpec{
 			ID: id, UserRef: v1alpha1.Reference{Path: of}, Description: name, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadUser},
-			SecretRef: v1alpha1.SecretKeyReference{Name: fmt.Sprintf("t-%d", id), Key: "token"},
+			SecretRef: &v1alpha1.SecretKeyReference{Name: fmt.Sprintf("t-%d", id), Key: "token"},
 		},
 		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value(id))},
 	}
@@ -52,7 +52,7 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 		token(10, "ann", "Deploy", until(time.July, 1)), token(11, "ann", "old", until(time.June, 15)),
 		token(12, "ann", "build", revoked), token(13, "ann", "backup"), token(14, "nobody", "lost"),
 	}, more...)...)
-	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Clock, Namespace).Table())
+	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Clock).Table())
 }
 
 func TestWhoMaySeeAndChangeTokens(t *testing.T) {
@@ -168,10 +168,10 @@ func TestATokenWorksWhenItIsAnswered(t *testing.T) {
 	object := stored(t, f, made.ID)
 	g.Expect(object.Spec.UserRef).To(Equal(f.Refer(&v1alpha1.User{}, "ann")))
 	g.Expect(object.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)))
-	secret := secretOf(t, f, object)
-	g.Expect(secret.Data).To(HaveKeyWithValue("token", []byte(made.Token)))
-	g.Expect(metav1.IsControlledBy(secret, object)).To(BeTrue(), "the Secret goes with the token")
+	g.Expect(object.Spec.Digest).To(Equal(catalog.Digest(made.Token)))
+	g.Expect(object.Status.Digest).To(Equal(object.Spec.Digest))
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token))
+	g.Expect(secrets(t, f)).To(BeEmpty(), "nobody else has the value")
 
 	year := Decode[row](t, f.As("root", "POST /users/2/personal_access_tokens", `{"name":"CI","scopes":"api"}`))
 	g.Expect(year.ExpiresAt).To(HaveValue(Equal("2027-06-15")))
@@ -189,6 +189,8 @@ func TestRotationReplacesAToken(t *testing.T) {
 	g.Expect(f.As("ann", "POST /personal_access_tokens/10/rotate", "").String()).
 		To(Equal(`400 {"message":"400 Bad request - token already revoked"}`))
 
+	g.Expect(secrets(t, f)).To(BeEmpty())
+
 	own := Decode[row](t, f.As("bob", "POST /personal_access_tokens/self/rotate", `{"expires_at":"2026-09-01"}`))
 	g.Expect(own.ExpiresAt).To(HaveValue(Equal("2026-09-01")))
 	g.Expect(f.As("bob", "GET /personal_access_tokens/self", "").Code).To(Equal(401), "the old one")
@@ -196,7 +198,7 @@ func TestRotationReplacesAToken(t *testing.T) {
 }
 
 func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {
-	for _, fails := range []string{"create AccessToken", "patch status AccessToken", "patch Secret"} {
+	for _, fails := range []string{"create AccessToken", "patch status AccessToken"} {
 		t.Run(fails, func(t *testing.T) {
 			g := NewWithT(t)
 			f := newForge(t)
@@ -229,7 +231,17 @@ func TestOfTwoWhoRotateATokenOneSucceeds(t *testing.T) {
 	g.Expect(leftovers(t, f)).To(HaveLen(1), "the token of the one who was faster")
 }
 
-// leftovers are the ids of the tokens that were not there when the test began, and of Secrets without a token.
+// secrets are all that there are.
+func secrets(t *testing.T, f *Forge) []corev1.Secret {
+	t.Helper()
+	var l corev1.SecretList
+	if err := f.Client.List(t.Context(), &l); err != nil {
+		t.Fatal(err)
+	}
+	return l.Items
+}
+
+// leftovers are the names of the tokens that were not there when the test began, and of Secrets.
 func leftovers(t *testing.T, f *Forge) []string {
 	t.Helper()
 	tokens, err := f.Catalog.Tokens(t.Context())
@@ -242,15 +254,8 @@ func leftovers(t *testing.T, f *Forge) []string {
 			all = append(all, found.Name)
 		}
 	}
-	var secrets corev1.SecretList
-	if err := f.Client.List(t.Context(), &secrets); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range secrets.Items {
-		// A Secret that a token owns goes with it, which is not for the client of this test to do.
-		if owner := metav1.GetControllerOf(&s); owner == nil {
-			all = append(all, "Secret "+s.Name)
-		}
+	for _, s := range secrets(t, f) {
+		all = append(all, "Secret "+s.Name)
 	}
 	return all
 }
@@ -290,9 +295,8 @@ func TestWhatIsWrongWithATokenIsSaid(t *testing.T) {
 			if got := f.As("root", tt.request, tt.body).String(); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			var secrets corev1.SecretList
-			if err := f.Client.List(t.Context(), &secrets); err != nil || len(secrets.Items) > 0 {
-				t.Errorf("%d Secrets were left, %v", len(secrets.Items), err)
+			if left := leftovers(t, f); len(left) > 0 {
+				t.Errorf("%v were left", left)
 			}
 		})
 	}
@@ -305,15 +309,6 @@ func stored(t *testing.T, f *Forge, id int64) *v1alpha1.AccessToken {
 		t.Fatal(err)
 	}
 	return found
-}
-
-func secretOf(t *testing.T, f *Forge, of *v1alpha1.AccessToken) *corev1.Secret {
-	t.Helper()
-	var s corev1.Secret
-	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: Namespace, Name: of.Spec.SecretRef.Name}, &s); err != nil {
-		t.Fatal(err)
-	}
-	return &s
 }
 
 func TestToken_isNotOfAUserWhoIsMadeAnewUnderTheID(t *testing.T) {

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -26,8 +24,6 @@ const (
 	lifetime = 365
 	// rotated is lifetime for the successor of a token.
 	rotated = 7
-	// secretKey is where the value is in the Secret.
-	secretKey = "token"
 	// maxName is how long a name may be.
 	maxName = 255
 )
@@ -82,36 +78,21 @@ func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Tim
 	return metav1.Time{Time: at}, nil
 }
 
-// issue makes a token that this process accepts when it returns: the value is in its Secret first, and the digest, which
-// the controller would come to by the same function, is written along.
+// issue makes a token that every server accepts when it returns: the digest, which the controller would come to as well, is written
+// into the status along. Nobody but the client of this request ever has the value.
 func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec) (*v1alpha1.AccessToken, NewToken, error) {
 	value := accesstoken.Generate()
-	name := naturalkey.Name(u.Spec.Username, spec.Description, rand.Text())
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "token-" + name},
-		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{secretKey: []byte(value)},
+	spec.UserRef, spec.Digest = catalog.Refer(u), catalog.Digest(value)
+	t := &v1alpha1.AccessToken{
+		ObjectMeta: metav1.ObjectMeta{Name: naturalkey.Name(u.Spec.Username, spec.Description, rand.Text())}, Spec: spec,
 	}
-	if err := f.writer.Create(ctx, secret); err != nil {
-		return nil, NewToken{}, err
-	}
-	spec.UserRef = catalog.Refer(u)
-	spec.SecretRef = v1alpha1.SecretKeyReference{Name: secret.Name, Key: secretKey}
-	t := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
 	if err := f.writer.Create(ctx, t); err != nil {
-		return nil, NewToken{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, secret))
+		return nil, NewToken{}, refusal.Of(err, "")
 	}
-	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, catalog.Digest(value) })
-	if err == nil {
-		err = f.writer.Update(ctx, secret, func() error {
-			secret.OwnerReferences = []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
-			}}
-			return nil
-		})
-	}
+	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, t.Spec.Digest })
 	if err != nil {
 		// Nobody will learn its value.
-		return nil, NewToken{}, errors.Join(err, f.writer.Discard(ctx, t, secret))
+		return nil, NewToken{}, errors.Join(err, f.writer.Discard(ctx, t))
 	}
 	return t, NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
 }
@@ -139,7 +120,6 @@ func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[
 		return nil
 	})
 	if err != nil {
-		// Its Secret goes with it.
 		return NewToken{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, t))
 	}
 	return shown, nil

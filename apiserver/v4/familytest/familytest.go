@@ -141,7 +141,7 @@ func (f *Forge) token(u *v1alpha1.User) *v1alpha1.AccessToken {
 		ObjectMeta: metav1.ObjectMeta{Name: "of-" + u.Name},
 		Spec: v1alpha1.AccessTokenSpec{
 			ID: 1000 + u.Spec.ID, UserRef: v1alpha1.Reference{Name: u.Name}, Description: "test",
-			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: "of-" + u.Name, Key: "token"},
+			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: "of-" + u.Name, Key: "token"},
 		},
 		Status: v1alpha1.AccessTokenStatus{ID: 1000 + u.Spec.ID, Digest: catalog.Digest(Value(u.Spec.Username))},
 	}

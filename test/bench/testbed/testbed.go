@@ -145,7 +145,7 @@ func (t *Testbed) populate(ctx context.Context) error {
 		&v1alpha1.AccessToken{
 			ObjectMeta: metav1.ObjectMeta{Name: Administrator},
 			Spec: v1alpha1.AccessTokenSpec{
-				UserRef: root, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: v1alpha1.SecretKeyReference{Name: tokenSecret},
+				UserRef: root, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: tokenSecret},
 			},
 		},
 	)

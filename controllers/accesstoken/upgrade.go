@@ -1,0 +1,80 @@
+package accesstoken
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// grace is how long a server of an earlier version may be at making a token: what it does last is to make the Secret go with it.
+const grace = 10 * time.Minute
+
+// former is where earlier versions kept the value of a token that was made over REST.
+func former(t *v1alpha1.AccessToken) v1alpha1.SecretKeyReference {
+	return v1alpha1.SecretKeyReference{Name: "token-" + t.Name, Key: "token"}
+}
+
+// formerSecret returns that Secret, or nil where there is none.
+func (c *Controller) formerSecret(ctx context.Context, t *v1alpha1.AccessToken) (*corev1.Secret, error) {
+	var s corev1.Secret
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: former(t).Name}, &s)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", former(t).Name, err)
+	}
+	return &s, nil
+}
+
+// upgrade records the digest of a token that an earlier version made over REST in the place of the Secret with its value. The Secret
+// goes afterwards, by forget: whatever comes between, the token is accepted.
+func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) error {
+	if t.Spec.SecretRef == nil || *t.Spec.SecretRef != former(t) || !t.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	s, err := c.formerSecret(ctx, t)
+	if s == nil {
+		return err
+	}
+	owner := metav1.GetControllerOf(s)
+	value := s.Data[former(t).Key]
+	if len(value) < minLength || owner != nil && owner.UID != t.UID || owner == nil && c.clock.Since(t.CreationTimestamp.Time) < grace {
+		return nil
+	}
+	version, err := declare.MadeHere(ctx, c.live, t)
+	if err != nil || version != t.ResourceVersion {
+		return err // Where the cache is behind, it is told of what is new.
+	}
+	before := t.DeepCopy()
+	t.Spec.Digest, t.Spec.SecretRef = catalog.Digest(string(value)), nil
+	if err := c.client.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// forget removes the Secret in which an earlier version kept the value of a token that has its digest now.
+func (c *Controller) forget(ctx context.Context, t *v1alpha1.AccessToken) error {
+	if t.Spec.Digest == "" {
+		return nil
+	}
+	s, err := c.formerSecret(ctx, t)
+	if s == nil || catalog.Digest(string(s.Data[former(t).Key])) != t.Spec.Digest {
+		return err
+	}
+	err = c.client.Delete(ctx, s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Secret %s with the value of the token: %w", s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package accesstoken_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+// asREST makes an object, or changes it, as a server does for a client of the REST API.
+func asREST() client.Client {
+	return client.WithFieldOwner(f.Live(), string(declare.FieldOwner))
+}
+
+// values are those that the Secrets of the platform hold.
+func values() (all []string) {
+	GinkgoHelper()
+	var l corev1.SecretList
+	Expect(f.Live().List(GinkgoT().Context(), &l)).To(Succeed())
+	for _, s := range l.Items {
+		for _, v := range s.Data {
+			all = append(all, string(v))
+		}
+	}
+	return all
+}
+
+var _ = Describe("An access token that was made over REST", func() {
+	var ada *v1alpha1.User
+	var token *v1alpha1.AccessToken
+	BeforeEach(func() {
+		ada = forge.User("ada").Build()
+		f.Create(ada)
+		f.ExpectReady(ada)
+		token = forge.AccessToken("laptop").For(ada).Build()
+	})
+
+	Context("with its digest alone", func() {
+		BeforeEach(func() { token = forge.AccessToken("laptop").For(ada).Digest(catalog.Digest(value)).Build() })
+
+		It("is accepted without a Secret", func(ctx SpecContext) {
+			f.Create(token)
+			f.ExpectReady(token)
+			Expect(token.Status.Digest).To(Equal(catalog.Digest(value)))
+			Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+			Expect(values()).To(BeEmpty())
+		})
+
+		It("keeps it, and gets no Secret beside it", func() {
+			f.Create(token)
+			f.ExpectChangeRefused(token, func() { token.Spec.Digest = catalog.Digest("another value") }, "digest cannot change")
+			f.ExpectChangeRefused(token, func() { token.Spec.Digest = "" }, "digest cannot change")
+			f.ExpectChangeRefused(token, func() { token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "mine"} }, "one of secretRef and digest")
+			f.ExpectChangeRefused(token, func() {
+				token.Spec.Digest, token.Spec.SecretRef = "", &v1alpha1.SecretKeyReference{Name: "mine"}
+			}, "digest cannot change")
+		})
+	})
+
+	// Earlier versions kept the value in a Secret. earlier makes such a token, and one of the Secret unless done says no.
+	earlier := func(ctx SpecContext, done bool) *corev1.Secret {
+		GinkgoHelper()
+		s := secret("token-laptop", "token", value)
+		Expect(asREST().Create(ctx, s)).To(Succeed())
+		token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: s.Name, Key: "token"}
+		Expect(asREST().Create(ctx, token)).To(Succeed())
+		if done {
+			s.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessToken", Name: token.Name, UID: token.UID, Controller: ptr.To(true),
+			}}
+			Expect(asREST().Update(ctx, s)).To(Succeed())
+		}
+		f.Refresh(token, s)
+		return s
+	}
+	expectUpgraded := func(ctx SpecContext) {
+		GinkgoHelper()
+		Expect(token.Spec.SecretRef).To(BeNil())
+		Expect(token.Spec.Digest).To(Equal(catalog.Digest(value)))
+		Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+		Expect(values()).NotTo(ContainElement(value))
+	}
+
+	Context("by an earlier version", func() {
+		It("has its digest after the upgrade, and no Secret, and is accepted all the time", func(ctx SpecContext) {
+			s := earlier(ctx, true)
+			token.Status.Digest = catalog.Digest(value)
+			Expect(asREST().Status().Update(ctx, token)).To(Succeed())
+			f.Refresh(token)
+			Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+			f.ExpectReady(token)
+			f.ExpectGone(s)
+			expectUpgraded(ctx)
+			f.ExpectRestartWritesNothing()
+		})
+
+		It("loses its Secret though the process ended when the digest was recorded", func(ctx SpecContext) {
+			s := earlier(ctx, true)
+			token.Spec.Digest, token.Spec.SecretRef = catalog.Digest(value), nil
+			Expect(asREST().Update(ctx, token)).To(Succeed())
+			f.Run()
+			f.ExpectGone(s)
+			f.ExpectReady(token)
+			expectUpgraded(ctx)
+			f.ExpectRestartWritesNothing()
+		})
+
+		It("goes on while the server that makes it has not finished, and is upgraded when it never does", func(ctx SpecContext) {
+			s := earlier(ctx, false)
+			f.ExpectReady(token)
+			Expect(token.Spec.SecretRef).NotTo(BeNil())
+			f.Clock.SetTime(token.CreationTimestamp.Add(time.Hour))
+			f.ExpectReady(token)
+			f.ExpectGone(s)
+			expectUpgraded(ctx)
+		})
+
+		It("is upgraded though it is revoked", func(ctx SpecContext) {
+			token = forge.AccessToken("laptop").For(ada).Revoked().Build()
+			s := earlier(ctx, true)
+			f.ExpectStalled(token, v1alpha1.ReasonRevoked)
+			f.ExpectGone(s)
+			expectUpgraded(ctx)
+		})
+
+		It("stays as it is when somebody else declares it", func(ctx SpecContext) {
+			s := earlier(ctx, true)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"description":"declared"}}`))
+			Expect(f.Live().Patch(ctx, token, patch, client.FieldOwner("gitops"))).To(Succeed())
+			f.Refresh(token)
+			f.ExpectReady(token)
+			Expect(token.Spec.SecretRef).To(HaveValue(HaveField("Name", s.Name)))
+			f.Refresh(s)
+		})
+	})
+
+	It("leaves a Secret of that name that holds something else", func(ctx SpecContext) {
+		s := secret("token-laptop", "token", "somebody else's value")
+		f.Create(s, forge.AccessToken("laptop").For(ada).Digest(catalog.Digest(value)).Build())
+		f.ExpectReady(token)
+		f.Refresh(s)
+	})
+
+	It("is not known by a digest that is none", func() {
+		for _, digest := range []string{"short", catalog.Digest(value) + "0", "G" + catalog.Digest(value)[1:]} {
+			f.ExpectRefused(forge.AccessToken("laptop").For(ada).Digest(digest).Build(), "spec.digest")
+		}
+		token.Spec.Digest = catalog.Digest(value)
+		f.ExpectRefused(token, "one of secretRef and digest must be set, and not both")
+		token.Spec.Digest, token.Spec.SecretRef = "", nil
+		f.ExpectRefused(token, "one of secretRef and digest must be set, and not both")
+	})
+})

@@ -1,0 +1,33 @@
+package declare
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// declares reports whether a field manager other than Forgeplane itself says something in the spec.
+func declares(m metav1.ManagedFieldsEntry) bool {
+	return !strings.HasPrefix(m.Manager, "forgeplane") && specifies(m)
+}
+
+// MadeHere returns the resource version of an object that was made over REST and in whose spec nobody but Forgeplane has said
+// anything since: such an object is Forgeplane's to change and to remove. It is empty for every other one, and for one that is gone.
+// live reads past the cache, which does not keep who manages what.
+func MadeHere(ctx context.Context, live client.Reader, obj client.Object) (version string, err error) {
+	current := obj.DeepCopyObject().(client.Object)
+	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	managers := current.GetManagedFields()
+	made := slices.ContainsFunc(managers, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == string(FieldOwner) && specifies(m)
+	})
+	if !made || current.GetUID() != obj.GetUID() || slices.ContainsFunc(managers, declares) {
+		return "", nil
+	}
+	return current.GetResourceVersion(), nil
+}
