@@ -111,7 +111,9 @@ type forge struct {
 	done map[types.UID]bool
 	// held is who held what at the last look, by the canonical form of the claim.
 	held map[string]types.UID
-	log  []string
+	// above are the parents to which paths led when groups were last changed themselves.
+	above map[types.UID]types.UID
+	log   []string
 }
 
 var namespaces = []string{"red", "green", "blue"}
@@ -121,6 +123,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	scheme := runtime.NewScheme()
 	f := &forge{
 		WithT: NewWithT(t), t: t, random: rand.New(rand.NewPCG(seed, 0)), done: map[types.UID]bool{}, held: map[string]types.UID{}, //nolint:gosec // it is to be repeatable
+		above: map[types.UID]types.UID{},
 	}
 	f.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	f.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -377,6 +380,7 @@ func (f *forge) look() {
 			f.Expect(holders[key].GetUID()).To(Equal(uid), "%s lost %s: %s", o.GetName(), key, f.story())
 		}
 	}
+	f.lookAbove()
 	clear(f.held)
 	clear(f.done)
 	for key, o := range holders {
@@ -389,6 +393,24 @@ func (f *forge) look() {
 func followsPath(o frame.Object) bool {
 	g, ok := o.(*v1alpha1.Group)
 	return ok && g.Spec.ParentRef != nil && g.Spec.ParentRef.Path != ""
+}
+
+// lookAbove checks that no path brought a group below one of another namespace, but by a change of the group itself.
+func (f *forge) lookAbove() {
+	for uid := range f.done {
+		delete(f.above, uid)
+	}
+	for _, g := range f.groups() {
+		if !followsPath(g) || g.Status.FullPath == "" {
+			continue
+		}
+		parent, err := f.catalog.Parent(f.t.Context(), g)
+		f.Expect(err).NotTo(HaveOccurred())
+		if was, ok := f.above[g.UID]; ok && was != parent.UID {
+			f.Expect(parent.Namespace).To(Equal(g.Namespace), "%s follows its path to %s: %s", g.Name, parent.Name, f.story())
+		}
+		f.above[g.UID] = parent.UID
+	}
 }
 
 // declares reports whether the spec of an object shows a claim now.

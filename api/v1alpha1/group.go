@@ -100,6 +100,12 @@ type GroupStatus struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
+	// parentUID is the uid of the group that the path or id in parentRef led to since the spec was changed. Another one that gets the path
+	// or id later is not followed into another namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	ParentUID string `json:"parentUID,omitempty"`
+
 	// fullPath is the paths of the groups above and the group's own, joined by slashes; empty while another object holds it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional

@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -87,6 +88,83 @@ var _ = Describe("The holder of a full path", func() {
 		f.Change(acme, func() { acme.Spec.Path = "acme" })
 		expectHolder("acme", old)
 		f.Change(acme, func() { acme.Finalizers = nil })
+	})
+})
+
+var _ = Describe("A path or id that a group is below", func() {
+	var acme, team *v1alpha1.Group
+	begin := func(below func(b *forge.GroupBuilder)) {
+		acme = forge.Group("acme").In(namespace).ID(7).Admitting(v1alpha1.NamespacesFromAll).Build()
+		b := forge.Group("team").In(f.NewNamespace())
+		below(b)
+		team = b.Build()
+		f.Run()
+		f.Create(acme, team)
+		f.ExpectReady(acme, team)
+		expectHolder("acme/team", team)
+	}
+	byPath := func(b *forge.GroupBuilder) { b.BelowPath("acme") }
+	// taken lets another tenant have the path and the id.
+	taken := func() *v1alpha1.Group {
+		GinkgoHelper()
+		other := forge.Group("acme").In(f.NewNamespace()).ID(7).Admitting(v1alpha1.NamespacesFromAll).Build()
+		f.Create(other)
+		f.ExpectReady(other)
+		return other
+	}
+	expectAlone := func() {
+		GinkgoHelper()
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "parentRef: ", "belongs to another group now", "change the spec")
+		Expect(team.Status.FullPath).To(BeEmpty())
+		Eventually(func() error {
+			_, err := f.Catalog.ByPath(GinkgoT().Context(), "acme/team")
+			return err
+		}).Should(MatchError(catalog.ErrNotFound))
+		_, err := f.Catalog.Ancestors(GinkgoT().Context(), team)
+		Expect(err).To(MatchError(catalog.ErrParentReplaced), "whoever asks for the roles in it")
+	}
+
+	DescribeTable("does not bring it below another tenant's group, before its own spec changes",
+		func(below func(b *forge.GroupBuilder)) {
+			begin(below)
+			f.Delete(acme)
+			f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
+			taken()
+			expectAlone()
+			f.ExpectRestartWritesNothing()
+			f.Change(team, func() { team.Spec.Description = "It is to be below the new one." })
+			expectHolder("acme/team", team)
+		},
+		Entry("by path", byPath),
+		Entry("by id", func(b *forge.GroupBuilder) { b.BelowID(7) }),
+	)
+
+	It("brings it back when its holder returns", func() {
+		begin(byPath)
+		f.Change(acme, func() { acme.Spec.Path = "elsewhere" })
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
+		other := forge.Group("acme").In(f.NewNamespace()).Admitting(v1alpha1.NamespacesFromAll).Build()
+		f.Create(other)
+		f.ExpectReady(other)
+		expectAlone()
+		f.Delete(other)
+		f.Change(acme, func() { acme.Spec.Path = "acme" })
+		expectHolder("acme/team", team)
+	})
+
+	It("waits for the first one to have it after its own change", func() {
+		begin(byPath)
+		f.Change(team, func() { team.Spec.ParentRef.Path = "bolt" })
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
+		f.Create(forge.Group("bolt").In(f.NewNamespace()).Admitting(v1alpha1.NamespacesFromAll).Build())
+		expectHolder("bolt/team", team)
+	})
+
+	It("is whoever has it of its own namespace, where nobody else declares anything", func() {
+		begin(byPath)
+		f.Delete(acme)
+		f.Create(forge.Group("acme").In(team.Namespace).Build())
+		expectHolder("acme/team", team)
 	})
 })
 

@@ -50,7 +50,19 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one group up to date.
 func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcile.Result, error) {
-	return c.frame.Run(ctx, g, c.claimPath)
+	return c.frame.Run(ctx, g, c.recordParent, c.claimPath)
+}
+
+// recordParent keeps which group a path or an id led to, for as long as the spec stays as it is.
+func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error {
+	if ref := g.Spec.ParentRef; ref == nil || ref.Name != "" || g.Status.ObservedGeneration != g.Generation {
+		g.Status.ParentUID = ""
+	}
+	parent, err := c.catalog.Parent(ctx, g)
+	if err == nil && parent != nil && g.Spec.ParentRef.Name == "" {
+		g.Status.ParentUID = string(parent.UID)
+	}
+	return nil //nolint:nilerr // the next step says what is wrong with the reference
 }
 
 // claimPath puts the full path in force, unless the place is not to be had.

@@ -23,6 +23,8 @@ var (
 	ErrCycle = fmt.Errorf("the parents of the group lead back to it, or it is more than %d levels deep", maxDepth)
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
+	// ErrParentReplaced says that the path or id of the parent belongs to another tenant's group than the one that it led to.
+	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, change the spec")
 	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
 	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
 )
@@ -33,11 +35,12 @@ const maxDepth = 20
 // Misplaced reports whether an error says that a group or project has no place in the tree, now: what it names as above it is not
 // there, leads back to it or does not admit it. Nobody reaches it then.
 func Misplaced(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrCycle) || errors.Is(err, ErrParentNotAllowed) || errors.Is(err, ErrRootNotAllowed)
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrCycle) || errors.Is(err, ErrParentNotAllowed) ||
+		errors.Is(err, ErrParentReplaced) || errors.Is(err, ErrRootNotAllowed)
 }
 
-// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed or ErrRootNotAllowed
-// when g has no valid place.
+// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed, ErrParentReplaced or
+// ErrRootNotAllowed when g has no valid place.
 func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {
 	above, err := c.above(ctx, g)
 	if err != nil || len(above) == 0 {
@@ -79,7 +82,18 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 	if !admitted {
 		return nil, ErrParentNotAllowed
 	}
+	if !follows(g, parent) {
+		return nil, fmt.Errorf("group %s: %w", Show(*ref), ErrParentReplaced)
+	}
 	return append([]*v1alpha1.Group{parent}, further...), nil
+}
+
+// follows reports whether a group is below the one that its path or id leads to now. It is below another tenant's group only if it was
+// declared, or changed, while that was the one: whoever takes a path that others name gets nothing of what they have declared.
+func follows(g, parent *v1alpha1.Group) bool {
+	ref, s := g.Spec.ParentRef, g.Status
+	return parent.Namespace == g.Namespace || ref.UID != "" ||
+		s.ParentUID == "" || s.ParentUID == string(parent.UID) || s.ObservedGeneration != g.Generation
 }
 
 // admits reports whether parent takes groups from a namespace.
@@ -217,6 +231,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 			if ok, err = c.admits(ctx, at.group, g.Namespace); err != nil && !errors.Is(err, ErrNotFound) {
 				return nil, err
 			}
+			ok = ok && follows(g, at.group)
 		}
 		if ok {
 			claimants = append(claimants, g)

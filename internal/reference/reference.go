@@ -24,6 +24,8 @@ func Unresolved(field string, err error) error {
 		return nil
 	case errors.Is(err, catalog.ErrParentNotAllowed):
 		return frame.Waiting(v1alpha1.ReasonReferenceNotAllowed, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrParentReplaced):
+		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "%s: %w", field, err)
 	case errors.Is(err, catalog.ErrRootNotAllowed):
 		return frame.Stalled(v1alpha1.ReasonNamespaceNotAllowed, "%s: %w", field, err)
 	case errors.Is(err, catalog.ErrCycle):
