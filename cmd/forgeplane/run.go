@@ -60,7 +60,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err := mgr.Add(newFrugalStart(metrics.Registry)); err != nil {
 		return fmt.Errorf("adding the end of the start: %w", err)
 	}
-	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := addIndexes(ctx, p, mgr); err != nil {
 		return err
 	}
 	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine()})
@@ -90,6 +90,13 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func addIndexes(ctx context.Context, p parts, mgr ctrl.Manager) error {
+	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil || !p.controllers {
+		return err
+	}
+	return catalog.AddManagerIndexes(ctx, mgr.GetFieldIndexer())
 }
 
 // share returns what the parts have in common, without what is to be closed.

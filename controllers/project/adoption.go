@@ -234,12 +234,12 @@ func (c *Controller) lastPath(ctx context.Context, p *v1alpha1.Project) string {
 
 // release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.
 func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, error) {
-	all, err := c.catalog.RetainedRepositories(ctx)
+	taken, err := c.catalog.RetainedTakenBy(ctx, p)
 	if err != nil {
 		return false, err
 	}
-	for _, r := range all {
-		if !adoptedBy(r, p) || !r.DeletionTimestamp.IsZero() {
+	for _, r := range taken {
+		if !r.DeletionTimestamp.IsZero() {
 			continue
 		}
 		moved, err := c.moved(ctx, p, r)
@@ -284,18 +284,21 @@ func (c *Controller) namespaceUID(ctx context.Context, name string) (types.UID, 
 	return ns.UID, nil
 }
 
-// onRetained maps a retained repository to the projects that it may concern: those that have no repository yet, and those that it
-// names.
+// onRetained maps a retained repository to the projects that it may concern: those of its namespace that have no repository yet, and
+// those that it names.
 func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconcile.Request {
+	r := obj.(*v1alpha1.RetainedRepository)
 	found, err := c.catalog.ProjectsOnStorage(ctx, "")
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the projects without a repository")
 	}
-	requests := make([]reconcile.Request, 0, len(found)+1)
+	var requests []reconcile.Request
 	for _, p := range found {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		if p.Namespace == r.Spec.Project.Namespace || meant(r, p) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		}
 	}
-	if by := obj.(*v1alpha1.RetainedRepository).Status.AdoptedBy; by != nil {
+	if by := r.Status.AdoptedBy; by != nil {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: by.Namespace, Name: by.Name}})
 	}
 	return requests

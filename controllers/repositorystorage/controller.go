@@ -72,15 +72,13 @@ func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) e
 
 // retainedOn returns the retained repositories on a shard, by the names of their records there.
 func (c *Controller) retainedOn(ctx context.Context, s *v1alpha1.RepositoryStorage) (map[string]*v1alpha1.RetainedRepository, error) {
-	all, err := c.catalog.RetainedRepositories(ctx)
+	all, err := c.catalog.RetainedOnStorage(ctx, s.Name)
 	if err != nil {
 		return nil, err
 	}
-	on := map[string]*v1alpha1.RetainedRepository{}
+	on := make(map[string]*v1alpha1.RetainedRepository, len(all))
 	for _, r := range all {
-		if r.Spec.Storage == s.Name {
-			on[repository.RecordName(r)] = r
-		}
+		on[repository.RecordName(r)] = r
 	}
 	return on, nil
 }

@@ -198,15 +198,13 @@ func (c *Controller) project(ctx context.Context, namespace, name string) (*v1al
 
 // onStorage maps a shard to the retained repositories on it.
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
-	all, err := c.catalog.RetainedRepositories(ctx)
+	all, err := c.catalog.RetainedOnStorage(ctx, s.GetName())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the retained repositories of a storage", "storage", s.GetName())
 	}
-	var requests []reconcile.Request
+	requests := make([]reconcile.Request, 0, len(all))
 	for _, r := range all {
-		if r.Spec.Storage == s.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
-		}
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 	}
 	return requests
 }

@@ -52,8 +52,13 @@ const (
 	IndexMember = "member"
 	// IndexCreator holds the REST ids of the users who have made groups and projects over REST, in decimal.
 	IndexCreator = "creator"
-	// IndexStorage holds the name of the shard that a project is on, empty before one was chosen.
+	// IndexStorage holds the name of the shard that a project or a retained repository is on, empty before one was chosen.
 	IndexStorage = "storage"
+	// IndexFormer holds the keys of the deleted project that a retained repository was of: by its name, and by its full path.
+	IndexFormer = "former"
+	// IndexAdopter holds the key of the project that an administrator gives a retained repository to, and the UID of the one that is
+	// taking it over.
+	IndexAdopter = "adopter"
 )
 
 // Key is the index key of a reference that stands in an object of this namespace.
@@ -90,9 +95,19 @@ func labelKey(target, title string) string { return target + "|" + title }
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-manager
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-apiserver
 
-// AddIndexes registers every index that a catalog reads, before the cache starts.
+// AddIndexes registers every index that a catalog reads, before the cache starts. Those of kinds that only the manager may read are left
+// to AddManagerIndexes.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, i := range indexes() {
+	return addIndexes(ctx, indexer, indexes())
+}
+
+// AddManagerIndexes registers what AddIndexes leaves out, where controllers run.
+func AddManagerIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	return addIndexes(ctx, indexer, retainedIndexes())
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer, all []index) error {
+	for _, i := range all {
 		if err := indexer.IndexField(ctx, i.of, i.name, i.values); err != nil {
 			return fmt.Errorf("adding index %s of %T: %w", i.name, i.of, err)
 		}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,13 +12,84 @@ import (
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=list;watch,roleName=forgeplane-manager
 
-// RetainedRepositories returns all repositories that deleted projects have left. Its cost grows with their number.
-func (c *Catalog) RetainedRepositories(ctx context.Context) ([]*v1alpha1.RetainedRepository, error) {
-	var l v1alpha1.RetainedRepositoryList
-	if err := c.reader.List(ctx, &l, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing retained repositories: %w", err)
+// retainedIndexes are those of the repositories that deleted projects have left.
+func retainedIndexes() []index {
+	of := func(o client.Object) *v1alpha1.RetainedRepository { return o.(*v1alpha1.RetainedRepository) }
+	return []index{
+		{&v1alpha1.RetainedRepository{}, IndexFormer, func(o client.Object) []string {
+			was := of(o).Spec.Project
+			keys := []string{nameKey(was.Namespace, was.Name)}
+			if was.FullPath == "" {
+				return keys
+			}
+			return append(keys, pathKey(was.FullPath))
+		}},
+		{&v1alpha1.RetainedRepository{}, IndexAdopter, func(o client.Object) (keys []string) {
+			if by := of(o).Spec.AdoptBy; by != nil {
+				keys = append(keys, nameKey(by.Namespace, by.Name))
+			}
+			if by := of(o).Status.AdoptedBy; by != nil {
+				keys = append(keys, by.UID)
+			}
+			return keys
+		}},
+		{&v1alpha1.RetainedRepository{}, IndexStorage, func(o client.Object) []string { return []string{of(o).Spec.Storage} }},
 	}
-	return pointers(l.Items), nil
+}
+
+func (c *Catalog) retained(ctx context.Context, index string, keys ...string) ([]*v1alpha1.RetainedRepository, error) {
+	var l v1alpha1.RetainedRepositoryList
+	return list(ctx, c.reader, &l, func() []v1alpha1.RetainedRepository { return l.Items }, index, keys...)
+}
+
+// RetainedFor returns, in no order, the retained repositories that a project may have something to do with: those of projects of its
+// namespace and name or of its full path, those that it names in adoptRepository, and those that name it. The path may be empty. Some
+// of them may be of other namespaces.
+func (c *Catalog) RetainedFor(ctx context.Context, p *v1alpha1.Project, fullPath string) ([]*v1alpha1.RetainedRepository, error) {
+	former, wanted := []string{nameKey(p.Namespace, p.Name)}, p.Spec.AdoptRepository
+	if wanted != "" {
+		former = append(former, nameKey(p.Namespace, wanted))
+	}
+	if fullPath != "" {
+		former = append(former, pathKey(fullPath))
+	}
+	found, err := c.retained(ctx, IndexFormer, former...)
+	if err != nil {
+		return nil, err
+	}
+	named, err := c.retained(ctx, IndexAdopter, nameKey(p.Namespace, p.Name), string(p.UID))
+	if err != nil {
+		return nil, err
+	}
+	if wanted != "" {
+		r, err := c.RetainedRepository(ctx, wanted)
+		if err == nil {
+			named = append(named, r)
+		} else if !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range found {
+		seen[r.Name] = true
+	}
+	for _, r := range named {
+		if !seen[r.Name] {
+			seen[r.Name] = true
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+// RetainedTakenBy returns the retained repositories that a project is taking over.
+func (c *Catalog) RetainedTakenBy(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha1.RetainedRepository, error) {
+	return c.retained(ctx, IndexAdopter, string(p.UID))
+}
+
+// RetainedOnStorage returns the retained repositories on a shard.
+func (c *Catalog) RetainedOnStorage(ctx context.Context, storage string) ([]*v1alpha1.RetainedRepository, error) {
+	return c.retained(ctx, IndexStorage, storage)
 }
 
 // RetainedRepository returns a retained repository by its name, or ErrNotFound.

@@ -180,6 +180,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(catalog.AddIndexes(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	Expect(catalog.AddManagerIndexes(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	return mgr
 }
 

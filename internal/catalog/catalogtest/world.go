@@ -54,6 +54,7 @@ func New(t testing.TB, objects ...client.Object) *World {
 	})
 	w.must(err)
 	w.must(catalog.AddIndexes(t.Context(), w.cache))
+	w.must(catalog.AddManagerIndexes(t.Context(), w.cache))
 
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
