@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -167,69 +166,6 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 		c.tell(p, written, "adopt", "update", "the entry of project "+strconv.FormatInt(was.ID, 10)+" had uid "+was.UID)
 	}
 	return nil
-}
-
-// retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
-// declared any more.
-func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
-	if repo == nil {
-		if !had(p) {
-			return nil
-		}
-		return c.writeRecord(ctx, p)
-	}
-	switch err := repo.Check(); {
-	case errors.Is(err, git.ErrNotFound) && !had(p):
-		return repo.Remove() // what an import has left of its making
-	// Another volume may be mounted than the one that the repository is on.
-	case err == nil, errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotRepository):
-		repo.Evict()
-		return c.writeRecord(ctx, p)
-	default:
-		return err
-	}
-}
-
-// had reports whether a project is known to have had a repository, wherever that is now.
-func had(p *v1alpha1.Project) bool {
-	return p.Status.RefsChecksum != "" || p.Status.AdoptedRepository != ""
-}
-
-// writeRecord makes the RetainedRepository of a project that is being deleted.
-func (c *Controller) writeRecord(ctx context.Context, p *v1alpha1.Project) error {
-	namespace, err := c.namespaceUID(ctx, p.Namespace)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	r := repository.NewRetained(p, namespace, c.lastPath(ctx, p), c.options.Clock.Now())
-	err = c.client.Create(ctx, r)
-	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return fmt.Errorf("recording the retained repository: %w", err)
-		}
-		c.tell(p, r, "retain", "create", "deletionPolicy: "+string(p.Spec.DeletionPolicy))
-		return nil
-	}
-	there := &v1alpha1.RetainedRepository{}
-	if err := c.options.Live.Get(ctx, client.ObjectKeyFromObject(r), there); err != nil {
-		return fmt.Errorf("reading RetainedRepository %s: %w", r.Name, err)
-	}
-	if there.Spec.Project.UID != string(p.UID) || !there.DeletionTimestamp.IsZero() {
-		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s is of an earlier project and has to go first", r.Name)
-	}
-	return nil
-}
-
-// lastPath is the full path that a project held, as far as that can still be told.
-func (c *Controller) lastPath(ctx context.Context, p *v1alpha1.Project) string {
-	if p.Status.FullPath != "" {
-		return p.Status.FullPath
-	}
-	chain, err := c.catalog.GroupsOf(ctx, p)
-	if err != nil {
-		return ""
-	}
-	return catalog.FullPath(chain, p.Spec.Path)
 }
 
 // release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.

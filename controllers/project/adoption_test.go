@@ -487,6 +487,7 @@ var _ = Describe("A crash", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
+		push(web, "main")
 		f.Create(repository.NewRetained(web, "", "acme/website", f.Clock.Now()))
 		drop(web)
 		Expect(only().Spec.Project.Name).To(Equal("website"))

@@ -22,7 +22,7 @@ func (r *Repository) Empty() (bool, error) {
 	if err != nil || loose {
 		return false, err
 	}
-	packed, err := packsBranch(filepath.Join(r.dir, "packed-refs"))
+	packed, err := packsRef(filepath.Join(r.dir, "packed-refs"), branchesDir+"/")
 	return err == nil && !packed, err
 }
 
@@ -41,35 +41,34 @@ func hasFile(dir string) (found bool, err error) {
 		return nil
 	})
 	if err != nil {
-		return false, fmt.Errorf("looking for branches: %w", err)
+		return false, fmt.Errorf("looking for refs: %w", err)
 	}
 	return found, nil
 }
 
-// packsBranch reports whether a file of packed refs has a branch in it. The refs are in the order of their names.
-func packsBranch(file string) (bool, error) {
+// packsRef reports whether a file of packed refs has one in it whose name begins like this. The refs are in the order of their names.
+func packsRef(file, prefix string) (bool, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for branches: %w", err)
+		return false, fmt.Errorf("looking for refs: %w", err)
 	}
 	defer f.Close()
-	prefix := []byte(branchesDir + "/")
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		_, name, ok := bytes.Cut(lines.Bytes(), []byte(" "))
 		switch {
 		case !ok || lines.Bytes()[0] == '#':
-		case bytes.HasPrefix(name, prefix):
+		case bytes.HasPrefix(name, []byte(prefix)):
 			return true, nil
-		case bytes.Compare(name, prefix) > 0:
+		case string(name) > prefix:
 			return false, nil
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return false, fmt.Errorf("looking for branches: %w", err)
+		return false, fmt.Errorf("looking for refs: %w", err)
 	}
 	return false, nil
 }

@@ -244,26 +244,39 @@ func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 
 // discard removes a directory by way of the trash, which it empties. The move makes it disappear as a whole.
 func (r *Repository) discard(dir string) error {
-	trash := r.dir + ".trash"
-	if _, err := os.Lstat(dir); err == nil {
-		if err := os.MkdirAll(trash, 0o700); err != nil {
-			return fmt.Errorf("removing %s: %w", dir, err)
-		}
-		into, err := os.MkdirTemp(trash, "")
-		if err != nil {
-			return fmt.Errorf("removing %s: %w", dir, err)
-		}
-		if err := os.Rename(dir, filepath.Join(into, "git")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing %s: %w", dir, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return fmt.Errorf("removing %s: %w", dir, err)
+	if _, err := r.setAside(dir); err != nil {
+		return err
 	}
-	if err := os.RemoveAll(trash); err != nil {
-		return fmt.Errorf("emptying %s: %w", trash, err)
+	if err := os.RemoveAll(r.trash()); err != nil {
+		return fmt.Errorf("emptying %s: %w", r.trash(), err)
 	}
 	return nil
 }
+
+// setAside moves a directory to the trash and returns where it is there; nothing where it was not there.
+func (r *Repository) setAside(dir string) (aside string, err error) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("removing %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(r.trash(), 0o700); err != nil {
+		return "", fmt.Errorf("removing %s: %w", dir, err)
+	}
+	into, err := os.MkdirTemp(r.trash(), "")
+	if err != nil {
+		return "", fmt.Errorf("removing %s: %w", dir, err)
+	}
+	aside = filepath.Join(into, "git")
+	if err := os.Rename(dir, aside); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("removing %s: %w", dir, err)
+	}
+	return aside, nil
+}
+
+func (r *Repository) trash() string { return r.dir + ".trash" }
 
 // syncTree makes the names of all files below dir durable, and what git itself does not sync: everything but objects.
 func syncTree(dir string) error {

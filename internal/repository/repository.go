@@ -66,6 +66,18 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	return r.engine.Repository(s.Spec.Path, Path(p))
 }
 
+// noRefs is the checksum of a repository without branches and tags.
+const noRefs = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// Filled reports whether a project is known to have had something in its repository, wherever that is now. What it has taken over from
+// a deleted project counts.
+func Filled(p *v1alpha1.Project) bool {
+	if p.Status.RefsChecksum == "" {
+		return p.Status.AdoptedRepository != ""
+	}
+	return p.Status.RefsChecksum != noRefs
+}
+
 // Observe puts into the status of a project what is in its repository now.
 func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := r.Of(ctx, p)

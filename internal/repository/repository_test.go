@@ -115,6 +115,20 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+func TestFilled_isAboutWhatWasThere(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	g.Expect(repository.Filled(s.project)).To(BeFalse(), "nobody has looked")
+	s.project.Status.AdoptedRepository = "left"
+	g.Expect(repository.Filled(s.project)).To(BeTrue(), "nobody has looked at what another project had")
+	s.observe(t)
+	g.Expect(repository.Filled(s.project)).To(BeFalse())
+	s.client.Commit(t, "README", "hello")
+	s.push(t, "main:refs/tags/v1")
+	s.observe(t)
+	g.Expect(repository.Filled(s.project)).To(BeTrue())
+}
+
 func TestObserveLeavesTheStatusAloneWhereItCannotLook(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
