@@ -32,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -53,6 +54,8 @@ type Parts struct {
 	Egress *egress.Proxy
 	// Mirrors limit the pushes of mirrors.
 	Mirrors remotemirror.Limits
+	// Retention is how much the deleted projects of a namespace may leave.
+	Retention quota.Retention
 	// Audit is told of what controllers do that no object declares; nil for nobody.
 	Audit *audit.Log
 }
@@ -75,7 +78,7 @@ func (p Parts) All() []Controller {
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Audit: p.Audit,
+			Retention: p.Retention, Audit: p.Audit,
 		})),
 		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.Repositories, p.Audit)),
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),

@@ -24,6 +24,6 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared)
 	return controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
-		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Audit: s.audit,
+		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Retention: o.retention.quota(), Audit: s.audit,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

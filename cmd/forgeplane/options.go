@@ -44,6 +44,7 @@ type options struct {
 	ids         ids.Range
 	rootGroups  []string
 	mirrors     remotemirror.Limits
+	retention   retention
 
 	// of the REST API through kube-apiserver
 	service service
@@ -73,6 +74,7 @@ func defaults(p parts) *options {
 	return &options{
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
+		retention:   defaultRetention(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
 		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{
 			Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30,
@@ -107,6 +109,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.IntVar(&o.mirrors.Concurrency, "mirror-concurrency", o.mirrors.Concurrency, "how many mirrors are pushed at once")
 		f.IntVar(&o.mirrors.PerHost, "mirror-concurrency-per-host", o.mirrors.PerHost, "how many mirrors are pushed to one host at once")
 		f.DurationVar(&o.mirrors.Timeout, "mirror-timeout", o.mirrors.Timeout, "how long the push of a mirror may take")
+		o.retention.bind(f)
 		f.Int64Var(&o.ids.First, "first-id", o.ids.First, "first REST id to allocate")
 		f.Int64Var(&o.ids.Last, "last-id", o.ids.Last, "last REST id to allocate")
 	}
@@ -160,7 +163,7 @@ func (o *options) validate() error {
 	if _, err := o.limits(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.slots.validate(), validateQuotas(o.quotas)); err != nil {
+	if err := errors.Join(o.slots.validate(), validateQuotas(o.quotas), o.retention.validate()); err != nil {
 		return err
 	}
 	if _, err := o.activity(); err != nil {

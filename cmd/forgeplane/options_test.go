@@ -50,6 +50,8 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--slots: git=0":               {"--slots=git=0"},
 		"--slots-per-caller":           {"--slots-per-caller=0"},
 		"--quota-tokens":               {"--quota-tokens=-1"},
+		"--quota-retained and":         {"--quota-retained=-1"},
+		"--quota-retained-size":        {"--quota-retained-size=-1Gi"},
 		"--slots-reserved":             {"--slots-reserved=100"},
 	} {
 		NewWithT(t).Expect(parse(t, args...).validate()).To(MatchError(ContainSubstring(flag)))

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
@@ -20,4 +21,31 @@ func validateQuotas(l quota.Limits) error {
 		return errors.New("--quota-projects, --quota-groups, --quota-tokens and --quota-settings must be 0 or more")
 	}
 	return nil
+}
+
+// retention are the flags that bound what deleted projects leave. 0 is no limit.
+type retention struct {
+	repositories int
+	size         resource.QuantityValue
+}
+
+func defaultRetention() retention {
+	d := quota.DefaultRetention()
+	return retention{repositories: d.Repositories, size: bytesValue(d.Bytes)}
+}
+
+func (r *retention) bind(f *pflag.FlagSet) {
+	f.IntVar(&r.repositories, "quota-retained", r.repositories, "how many repositories the deleted projects of a namespace may leave before the deletion of one more waits; 0 for any number")
+	f.Var(&r.size, "quota-retained-size", "size on disk of the repositories that the deleted projects of a namespace may leave, as in 100Gi; 0 for any size")
+}
+
+func (r *retention) validate() error {
+	if r.repositories < 0 || r.size.Sign() < 0 {
+		return errors.New("--quota-retained and --quota-retained-size must be 0 or more")
+	}
+	return nil
+}
+
+func (r *retention) quota() quota.Retention {
+	return quota.Retention{Repositories: r.repositories, Bytes: r.size.Value()}
 }

@@ -213,15 +213,19 @@ func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 
 // namespaceUID is that of the namespace which is there now. The cache may still show the one before.
 func (c *Controller) namespaceUID(ctx context.Context, name string) (types.UID, error) {
-	var ns corev1.Namespace
-	if err := c.options.Live.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
-		return "", fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	return ns.UID, nil
+	ns, err := c.namespace(ctx, name)
+	return ns.UID, err
 }
 
-// onRetained maps a retained repository to the projects that it may concern: those of its namespace that have no repository yet, and
-// those that it names.
+func (c *Controller) namespace(ctx context.Context, name string) (ns corev1.Namespace, err error) {
+	if err := c.options.Live.Get(ctx, client.ObjectKey{Name: name}, &ns); err != nil {
+		return ns, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return ns, nil
+}
+
+// onRetained maps a retained repository to the projects that it may concern: those of its namespace that have no repository yet, those
+// that it names, and, when it goes, those that wait for room.
 func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconcile.Request {
 	r := obj.(*v1alpha1.RetainedRepository)
 	found, err := c.catalog.ProjectsOnStorage(ctx, "")
@@ -233,6 +237,9 @@ func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconc
 		if p.Namespace == r.Spec.Project.Namespace || meant(r, p) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 		}
+	}
+	if !r.DeletionTimestamp.IsZero() {
+		requests = append(requests, c.leaving(ctx, r.Spec.Project.Namespace)...)
 	}
 	if by := r.Status.AdoptedBy; by != nil {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: by.Namespace, Name: by.Name}})

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -50,6 +51,14 @@ func retained() []v1alpha1.RetainedRepository {
 	var list v1alpha1.RetainedRepositoryList
 	Expect(f.Live().List(GinkgoT().Context(), &list)).To(Succeed())
 	return list.Items
+}
+
+// namespaceUID is that of the team's namespace.
+func namespaceUID() types.UID {
+	GinkgoHelper()
+	var ns corev1.Namespace
+	Expect(f.Live().Get(GinkgoT().Context(), client.ObjectKey{Name: namespace}, &ns)).To(Succeed())
+	return ns.UID
 }
 
 // only is the one that there is.
@@ -96,10 +105,8 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		was := web.DeepCopy()
 		r, commit := leave(web)
 		was.Spec.ID, was.UID = r.Spec.Project.ID, "" // ids are never given twice
-		var ns corev1.Namespace
-		Expect(f.Live().Get(GinkgoT().Context(), client.ObjectKey{Name: namespace}, &ns)).To(Succeed())
 		Expect(r.Spec.Project).To(And(
-			HaveField("Namespace", namespace), HaveField("NamespaceUID", string(ns.UID)), HaveField("Name", "website"),
+			HaveField("Namespace", namespace), HaveField("NamespaceUID", string(namespaceUID())), HaveField("Name", "website"),
 			HaveField("UID", Not(BeEmpty())), HaveField("ID", BeNumerically(">", 0)), HaveField("FullPath", "acme/website"),
 			HaveField("DefaultBranch", "main"),
 		))

@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	AllowFileImport bool
 	// Egress is the way to what importURL names.
 	Egress *egress.Proxy
+	// Retention is how much deleted projects may leave.
+	Retention quota.Retention
 	// Audit is told which repositories are retained and adopted; nil for nobody.
 	Audit *audit.Log
 }
@@ -96,6 +99,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Project{})).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
+		OnReferred(&corev1.Namespace{}, c.onNamespace).
 		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, catalog.SecretKeys)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
 	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.client, c))

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -41,6 +45,56 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.
 	return c.record(ctx, p)
 }
 
+// admit holds up a project whose namespace has left as much as it may: what is beyond that would otherwise be lost, or fill the shards.
+// A namespace that is being deleted itself is not held up.
+func (c *Controller) admit(ctx context.Context, p *v1alpha1.Project, namespace corev1.Namespace) error {
+	limits := c.options.Retention
+	if limits == (quota.Retention{}) || p.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain || !namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	left, err := c.catalog.RetainedFrom(ctx, p.Namespace)
+	if err != nil {
+		return err
+	}
+	number, bytes := 0, int64(0)
+	for _, r := range left {
+		switch was := r.Spec.Project; {
+		case was.UID == string(p.UID):
+			return nil // it was recorded before
+		case was.NamespaceUID == string(namespace.UID):
+			number++
+			bytes += r.Spec.SizeBytes
+		}
+	}
+	if !limits.Exceeds(number+1, bytes+p.Status.SizeBytes) {
+		return nil
+	}
+	return frame.Waiting(v1alpha1.ReasonDeleting, "there is no room for another retained repository of namespace %s (--quota-retained, --quota-retained-size): "+
+		"it has %d, of together %s, and this one has %s. Set deletionPolicy: Delete to remove the repository, or have an administrator delete "+
+		"RetainedRepositories that are not needed", p.Namespace, number, git.FormatBytes(bytes), git.FormatBytes(p.Status.SizeBytes))
+}
+
+// onNamespace maps a namespace that is being deleted to the projects in it, which nothing holds up any more.
+func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if namespace.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	return c.leaving(ctx, namespace.GetName())
+}
+
+// leaving are the projects of a namespace that are being deleted.
+func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.Request {
+	found, err := c.catalog.ProjectsLeaving(ctx, namespace)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Listing the projects that are being deleted", "namespace", namespace)
+	}
+	requests := make([]reconcile.Request, 0, len(found))
+	for _, p := range found {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	}
+	return requests
+}
+
 // removeUnused removes a repository with nothing in it, of a project that nobody lets in by its id. It reports whether it is gone.
 func (c *Controller) removeUnused(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) (gone bool, err error) {
 	scopes, err := c.catalog.JobTokenScopesNaming(ctx, p.Spec.ID, string(p.UID))
@@ -55,11 +109,14 @@ func (c *Controller) removeUnused(ctx context.Context, p *v1alpha1.Project, repo
 
 // record makes the RetainedRepository of a project that is being deleted.
 func (c *Controller) record(ctx context.Context, p *v1alpha1.Project) error {
-	namespace, err := c.namespaceUID(ctx, p.Namespace)
+	namespace, err := c.namespace(ctx, p.Namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	r := repository.NewRetained(p, namespace, c.lastPath(ctx, p), c.options.Clock.Now())
+	if err := c.admit(ctx, p, namespace); err != nil {
+		return err
+	}
+	r := repository.NewRetained(p, namespace.UID, c.lastPath(ctx, p), c.options.Clock.Now())
 	err = c.client.Create(ctx, r)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {

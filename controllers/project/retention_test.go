@@ -3,10 +3,15 @@ package project_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
+	"github.com/forgeplane/forgeplane/internal/quota"
+	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -22,6 +27,11 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(directory).NotTo(BeADirectory())
 		again := forge.Project("website").In(acme).Build()
 		f.Create(again)
+		// The first reconcile waits for the garbage collector to take the protection that the deleted project has left.
+		Eventually(func() (bool, error) {
+			_, err := f.ReconcileOnce(again)
+			return frame.Ready(again), err
+		}).WithTimeout(settle).WithPolling(polling).Should(BeTrue())
 		f.ExpectReady(again)
 		Expect(again.Spec.ID).NotTo(Equal(id))
 	})
@@ -53,5 +63,104 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		f.Create(again)
 		expectAdopted(again, "")
 		Expect(again.Spec.ID).To(Equal(id))
+	})
+})
+
+var _ = Describe("The limit of what a namespace leaves", func() {
+	const size = 1 << 30 // more than the repositories of these specs take together
+
+	// filled makes a project ready, with a commit in it.
+	filled := func(name string) *v1alpha1.Project {
+		GinkgoHelper()
+		p := forge.Project(name).In(acme).Build()
+		f.Create(p)
+		f.ExpectReady(p)
+		push(p, "main")
+		f.ExpectReady(p)
+		return p
+	}
+
+	// bound starts controllers with a limit.
+	bound := func(r quota.Retention) {
+		f = forge.New(cluster, forge.Options{Retention: r})
+		f.Run()
+	}
+
+	// expectHeld expects that the deletion of a project waits, and says for what.
+	expectHeld := func(p *v1alpha1.Project, words ...string) {
+		GinkgoHelper()
+		f.Delete(p)
+		f.ExpectWaiting(p, v1alpha1.ReasonDeleting, append(words, "no room", "--quota-retained", "deletionPolicy: Delete", "RetainedRepositories")...)
+		Expect(repositoryOf(p).Check()).To(Succeed())
+	}
+
+	It("holds up the next deletion by their number, until one is purged", func() {
+		bound(quota.Retention{Repositories: 1})
+		first, second := filled("first"), filled("second")
+		f.Delete(first)
+		f.ExpectGone(first)
+		r := only()
+		expectHeld(second, "it has 1,")
+		f.Delete(r)
+		f.ExpectGone(r, second)
+		Expect(only().Spec.Project.Name).To(Equal("second"))
+	})
+
+	It("is told of once, by an event", func() {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
+		first, second := filled("first"), filled("second")
+		drop(first)
+		f.Delete(second)
+		f.ExpectWaiting(second, v1alpha1.ReasonDeleting, "no room")
+		f.ExpectWaiting(second, v1alpha1.ReasonDeleting, "no room")
+		Expect(f.Events()).To(ContainElement(And(ContainSubstring("Warning Deleting second"), ContainSubstring("no room"))))
+	})
+
+	It("holds up the next deletion by their size, until it is to remove the repository", func() {
+		bound(quota.Retention{Bytes: 1})
+		web := filled("website")
+		expectHeld(web, "it has 0,")
+		directory := repositoryOf(web).Dir()
+		f.Change(web, func() { web.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete })
+		f.ExpectGone(web)
+		Expect(directory).NotTo(BeADirectory())
+		Expect(retained()).To(BeEmpty())
+	})
+
+	It("does not hold up the deletion of the namespace, nor lose anything then", func() {
+		bound(quota.Retention{Repositories: 1, Bytes: size})
+		first, second, third := filled("first"), filled("second"), filled("third")
+		f.Delete(first)
+		f.ExpectGone(first)
+		expectHeld(second)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		f.Delete(ns)
+		f.ExpectGone(ns, second, third)
+		Expect(retained()).To(HaveLen(3))
+		for _, r := range retained() {
+			f.ExpectReady(&r)
+		}
+	})
+
+	It("counts neither what other namespaces have left, nor an earlier one of the same name", func() {
+		bound(quota.Retention{Repositories: 1, Bytes: size})
+		first := filled("first")
+		forged := repository.NewRetained(first, "an earlier one", "acme/other", f.Clock.Now())
+		forged.Name, forged.Spec.Project.Name, forged.Spec.Project.UID = "earlier", "other", "another"
+		f.Create(forged)
+		f.Delete(first)
+		f.ExpectGone(first)
+		Expect(retained()).To(HaveLen(2))
+	})
+
+	It("does not hold up a deletion that was recorded before a crash", func() {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1, Bytes: size}})
+		web := filled("website")
+		f.Delete(web)
+		f.Create(repository.NewRetained(web, namespaceUID(), "acme/website", f.Clock.Now()))
+		_, err := f.ReconcileOnce(web)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(web)
+		f.ExpectReady(only())
 	})
 })

@@ -56,6 +56,10 @@ const (
 	IndexStorage = "storage"
 	// IndexFormer holds the keys of the deleted project that a retained repository was of: by its name, and by its full path.
 	IndexFormer = "former"
+	// IndexNamespace holds the namespace of the deleted project that a retained repository was of.
+	IndexNamespace = "namespace"
+	// IndexLeaving holds the namespace of a project that is being deleted.
+	IndexLeaving = "leaving"
 	// IndexAdopter holds the key of the project that an administrator gives a retained repository to, and the UID of the one that is
 	// taking it over.
 	IndexAdopter = "adopter"

@@ -12,7 +12,7 @@ import (
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=list;watch,roleName=forgeplane-manager
 
-// retainedIndexes are those of the repositories that deleted projects have left.
+// retainedIndexes are those of the repositories that deleted projects have left, and of the projects that are about to.
 func retainedIndexes() []index {
 	of := func(o client.Object) *v1alpha1.RetainedRepository { return o.(*v1alpha1.RetainedRepository) }
 	return []index{
@@ -34,6 +34,13 @@ func retainedIndexes() []index {
 			return keys
 		}},
 		{&v1alpha1.RetainedRepository{}, IndexStorage, func(o client.Object) []string { return []string{of(o).Spec.Storage} }},
+		{&v1alpha1.RetainedRepository{}, IndexNamespace, func(o client.Object) []string { return []string{of(o).Spec.Project.Namespace} }},
+		{&v1alpha1.Project{}, IndexLeaving, func(o client.Object) []string {
+			if o.GetDeletionTimestamp().IsZero() {
+				return nil
+			}
+			return []string{o.GetNamespace()}
+		}},
 	}
 }
 
@@ -90,6 +97,16 @@ func (c *Catalog) RetainedTakenBy(ctx context.Context, p *v1alpha1.Project) ([]*
 // RetainedOnStorage returns the retained repositories on a shard.
 func (c *Catalog) RetainedOnStorage(ctx context.Context, storage string) ([]*v1alpha1.RetainedRepository, error) {
 	return c.retained(ctx, IndexStorage, storage)
+}
+
+// RetainedFrom returns the retained repositories that projects of a namespace have left, of earlier namespaces of its name too.
+func (c *Catalog) RetainedFrom(ctx context.Context, namespace string) ([]*v1alpha1.RetainedRepository, error) {
+	return c.retained(ctx, IndexNamespace, namespace)
+}
+
+// ProjectsLeaving returns the projects of a namespace that are being deleted.
+func (c *Catalog) ProjectsLeaving(ctx context.Context, namespace string) ([]*v1alpha1.Project, error) {
+	return c.projects(ctx, IndexLeaving, namespace)
 }
 
 // RetainedRepository returns a retained repository by its name, or ErrNotFound.

@@ -347,6 +347,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(patchErr))
 	}
+	f.tell(before, obj)
 	return result(0, err)
 }
 

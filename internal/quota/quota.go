@@ -1,5 +1,6 @@
 // Package quota bounds how many objects are made over REST: projects, groups and tokens of a user, and the settings of a project or
-// group. What is declared through Kubernetes is bounded by a ResourceQuota of its namespace instead.
+// group. What is declared through Kubernetes is bounded by a ResourceQuota of its namespace instead, and what deleted projects leave by
+// Retention.
 package quota
 
 import (
@@ -30,6 +31,23 @@ type Limits struct {
 
 // DefaultLimits are the limits that nobody has set.
 func DefaultLimits() Limits { return Limits{Projects: 1000, Groups: 500, Tokens: 200, Settings: 5000} }
+
+// Retention is how much the deleted projects of a namespace may leave before the deletion of one more is held up. 0 stands for any
+// number.
+type Retention struct {
+	// Repositories are RetainedRepositories.
+	Repositories int
+	// Bytes are those of their repositories on disk.
+	Bytes int64
+}
+
+// DefaultRetention is the limit that nobody has set.
+func DefaultRetention() Retention { return Retention{Repositories: 1000, Bytes: 100 << 30} }
+
+// Exceeds reports whether there would be too many repositories, or too many bytes in them.
+func (r Retention) Exceeds(repositories int, bytes int64) bool {
+	return r.Repositories > 0 && repositories > r.Repositories || r.Bytes > 0 && bytes > r.Bytes
+}
 
 // ProjectsOf is how many projects a user may make: what the User declares, or the limit of all users. bounded is false for any
 // number.

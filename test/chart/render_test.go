@@ -38,7 +38,7 @@ mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
 limits: {gitMemory: 2Gi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, repositorySize: 0, importSize: "0", importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
 slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
-quotas: {projects: 10, groups: 5, tokens: 0, settings: 100}
+quotas: {projects: 10, groups: 5, tokens: 0, settings: 100, retained: 20, retainedSize: 30Gi}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
 activityDatabase: {size: 2Gi, className: local}
@@ -161,6 +161,7 @@ var _ = Describe("The chart", func() {
 			"--git-memory-limit=2Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-repository-size=0",
 			"--max-import-size=0", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
+			"--quota-retained=20", "--quota-retained-size=30Gi",
 			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
 			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50",

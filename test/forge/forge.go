@@ -31,6 +31,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	AllowTargets []string
 	// Mirrors limit pushes to mirrors; those by default when empty.
 	Mirrors remotemirror.Limits
+	// Retention is how much the deleted projects of a namespace may leave; that by default when empty.
+	Retention quota.Retention
 	// Audit is told what the controllers do; nil for nobody.
 	Audit *audit.Log
 }
@@ -83,6 +86,9 @@ func New(c *Cluster, o Options) *Forge {
 	if o.Mirrors == (remotemirror.Limits{}) {
 		o.Mirrors = remotemirror.DefaultLimits()
 	}
+	if o.Retention == (quota.Retention{}) {
+		o.Retention = quota.DefaultRetention()
+	}
 	f := &Forge{
 		Catalog: cat, Repositories: repository.New(engine, cat),
 		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
@@ -94,7 +100,7 @@ func New(c *Cluster, o Options) *Forge {
 	for _, one := range (controllers.Parts{
 		Client: writer, Secrets: c.manager.GetAPIReader(), Events: f.events, Catalog: cat, IDs: f.IDs,
 		Repositories: f.Repositories, Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: o.AllowFileImport,
-		Egress: f.egress, Mirrors: o.Mirrors, Audit: o.Audit,
+		Egress: f.egress, Mirrors: o.Mirrors, Retention: o.Retention, Audit: o.Audit,
 	}).All() {
 		f.controllers[one.Kind] = one.Reconciler
 	}

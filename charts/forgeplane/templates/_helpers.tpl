@@ -59,6 +59,8 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --mirror-concurrency={{ $values.mirrors.concurrency }}
 - --mirror-concurrency-per-host={{ $values.mirrors.concurrencyPerHost }}
 - --mirror-timeout={{ $values.mirrors.timeout }}
+- --quota-retained={{ int $values.quotas.retained }}
+- --quota-retained-size={{ $values.quotas.retainedSize }}
 {{- end }}
 {{- if ne .part "manager" }}
 - {{ printf "--external-url=%s" (include "forgeplane.externalURL" .root) | quote }}
