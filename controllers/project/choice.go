@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,26 +154,32 @@ func (c choice) one(some []*v1alpha1.RetainedRepository, several string) (*v1alp
 	return some[0], nil
 }
 
-// same is what a project of the same declaration has left. A namespace that was made anew may belong to somebody else.
+// same is what a project of the same declaration has left: of several of its name, the one whose id it pins. A namespace that was made
+// anew may belong to somebody else.
 func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
 	p := c.project
 	mine := filter(own, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) })
+	if pinned := filter(mine, func(r *v1alpha1.RetainedRepository) bool { return r.Spec.Project.ID == p.Spec.ID }); len(pinned) == 1 {
+		mine = pinned
+	}
+	asked := filter(own, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) || samePath(r, c.fullPath) })
 	others := filter(left, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) || samePath(r, c.fullPath) })
 	switch {
 	case len(mine) == 1:
 		if wrong := c.differs(mine[0]); wrong != "" {
-			return nil, undecided("a deleted project of this name has left a repository, and %s: %s", wrong, decide(mine))
+			return nil, undecided("a deleted project of this name has left a repository, and %s: %s", wrong, decide(asked))
 		}
 		return mine[0], nil
 	case len(mine) > 1:
-		return nil, undecided("several projects of this name have left a repository: %s", decide(mine))
+		return nil, undecided("several projects of this name have left a repository: %s", decide(asked))
 	case p.Spec.AdoptRepository != "":
 		return nil, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "adoptRepository: no deleted project of this namespace has left a repository %s", p.Spec.AdoptRepository)
 	case len(others) == 0:
 		return nil, nil
-	}
-	if path := filter(own, func(r *v1alpha1.RetainedRepository) bool { return samePath(r, c.fullPath) }); len(path) > 0 {
-		return nil, undecided("the deleted project %s has left a repository under this full path: %s", path[0].Spec.Project.Name, decide(path))
+	case len(asked) == 1:
+		return nil, undecided("the deleted project %s has left a repository under this full path: %s", asked[0].Spec.Project.Name, decide(asked))
+	case len(asked) > 1:
+		return nil, undecided("several deleted projects have left a repository under this full path: %s", decide(asked))
 	}
 	return nil, undecided("a project of an earlier namespace %s has left a repository, RetainedRepository %s: an administrator can give it to this project "+
 		"by adoptBy there, or purge it by deleting it; adoptRepository: None begins with a new one", p.Namespace, others[0].Name)
@@ -215,12 +222,23 @@ func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
 	return nil
 }
 
+// mostNamed is how many retained repositories a message names: a condition is to stay readable.
+const mostNamed = 5
+
+// decide says how to. What was left last comes first, as most people want that.
 func decide(some []*v1alpha1.RetainedRepository) string {
+	some = slices.SortedFunc(slices.Values(some), func(a, b *v1alpha1.RetainedRepository) int {
+		return cmp.Or(b.Spec.RetainedAt.Compare(a.Spec.RetainedAt.Time), cmp.Compare(b.Spec.Project.ID, a.Spec.Project.ID), strings.Compare(a.Name, b.Name))
+	})
+	more := ""
+	if n := len(some) - mostNamed; n > 0 {
+		some, more = some[:mostNamed], fmt.Sprintf(" or one of %d more that administrators see", n)
+	}
 	names := make([]string, len(some))
 	for i, r := range some {
 		names[i] = r.Name
 	}
-	return fmt.Sprintf("set adoptRepository to %s to take it over, or to None to begin with a new one", strings.Join(names, " or "))
+	return fmt.Sprintf("set adoptRepository to %s%s to take it over, or to None to begin with a new one", strings.Join(names, " or "), more)
 }
 
 func undecided(format string, args ...any) error {

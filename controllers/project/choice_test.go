@@ -1,0 +1,152 @@
+package project_test
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("Where several deleted projects have left a repository", func() {
+	// left is a record as a project leaves one, in this namespace, without a repository: enough to be asked about.
+	left := func(name, path string, id int64) *v1alpha1.RetainedRepository {
+		GinkgoHelper()
+		p := forge.Project(path).In(acme).Named(name).ID(id).Build()
+		p.UID, p.Status.Storage = "left", "shard"
+		p.Spec.ObjectFormat = v1alpha1.ObjectFormatSHA1
+		r := repository.NewRetained(p, namespaceUID(), "acme/"+path, f.Clock.Now())
+		f.Create(r)
+		return r
+	}
+
+	// twice makes a project, deletes it, makes it anew with a repository of its own, and deletes that.
+	twice := func() (first, second *v1alpha1.RetainedRepository, commits [2]string) {
+		GinkgoHelper()
+		first, commits[0] = leave(forge.Project("website").In(acme).Build())
+		again := forge.Project("website").In(acme).Adopting(v1alpha1.AdoptNone).Build()
+		f.Create(again)
+		f.ExpectReady(again)
+		commits[1] = push(again, "main", "more")
+		f.ExpectReady(again)
+		drop(again)
+		for _, r := range retained() {
+			if r.Name != first.Name {
+				second = &r
+			}
+		}
+		Expect(second).NotTo(BeNil())
+		return first, second, commits
+	}
+
+	It("the same declaration is asked which one it means, the last one first, and has what it says", func() {
+		first, second, commits := twice()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "several projects of this name",
+			"set adoptRepository to "+second.Name+" or "+first.Name+" to take it over", "None")
+		Expect(web.Status.Storage).To(BeEmpty())
+		Expect(web.Spec.ID).To(BeZero())
+		f.Change(web, func() { web.Spec.AdoptRepository = "website" })
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "several projects website", first.Name, second.Name)
+		f.Change(web, func() { web.Spec.AdoptRepository = first.Name })
+		Eventually(func() (int, error) {
+			_, err := f.ReconcileOnce(web)
+			for _, r := range retained() {
+				_, _ = f.ReconcileOnce(&r)
+			}
+			return len(retained()), err
+		}).WithTimeout(settle).WithPolling(polling).Should(Equal(1))
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commits[0]))
+		Expect(web.Spec.ID).To(Equal(first.Spec.Project.ID))
+		Expect(only().UID).To(Equal(second.UID))
+		f.ExpectReady(second)
+	})
+
+	It("the one is adopted whose id is pinned", func() {
+		first, second, commits := twice()
+		web := forge.Project("website").In(acme).ID(second.Spec.Project.ID).Build()
+		f.Create(web)
+		Eventually(func() ([]v1alpha1.RetainedRepository, error) {
+			_, err := f.ReconcileOnce(web)
+			for _, r := range retained() {
+				_, _ = f.ReconcileOnce(&r)
+			}
+			return retained(), err
+		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", first.UID)))
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commits[1]))
+		Expect(web.Spec.ID).To(Equal(second.Spec.Project.ID))
+	})
+
+	It("the one of its own name is adopted, although another one had the same path before", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		other := left("former", "website", 900)
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		Eventually(func() ([]v1alpha1.RetainedRepository, error) {
+			_, err := f.ReconcileOnce(web)
+			_, _ = f.ReconcileOnce(r)
+			return retained(), err
+		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", other.UID)))
+		f.ExpectReady(web)
+		Expect(web.Status.HeadCommit).To(Equal(commit))
+	})
+
+	DescribeTable("all that may be meant are named",
+		func(project func() *v1alpha1.Project, says string, candidates ...[2]string) {
+			var names []string
+			for i, c := range candidates {
+				names = append(names, left(c[0], c[1], int64(900+i)).Name)
+			}
+			p := project()
+			f.Create(p)
+			f.ExpectStalled(p, v1alpha1.ReasonRepositoryRetained, append(names, says, "None")...)
+			Expect(retained()).To(HaveLen(len(candidates)))
+		},
+		Entry("by the same path, where none has the name", func() *v1alpha1.Project { return forge.Project("website").In(acme).Build() },
+			"several deleted projects have left a repository under this full path", [2]string{"one", "website"}, [2]string{"two", "website"}),
+		Entry("by the name the one, by the path the other", func() *v1alpha1.Project { return forge.Project("website").In(acme).Named("site").Build() },
+			"its full path was acme/shop", [2]string{"site", "shop"}, [2]string{"other", "website"}),
+	)
+
+	It("a message names some of many", func() {
+		for n := range 8 {
+			left(fmt.Sprintf("former-%d", n), "website", int64(900+n))
+		}
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "former-7", "former-3", "or one of 3 more", "None to begin with a new one")
+	})
+
+	It("of the same id, the first that comes back has it", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		shop := forge.Project("shop").In(acme).ID(r.Spec.Project.ID).Build()
+		f.Create(shop)
+		f.ExpectReady(shop)
+		commit := push(shop, "main")
+		f.ExpectReady(shop)
+		drop(shop)
+		Expect(retained()).To(HaveLen(2))
+		again := forge.Project("shop").In(acme).Build()
+		f.Create(again)
+		Eventually(func() ([]v1alpha1.RetainedRepository, error) {
+			_, err := f.ReconcileOnce(again)
+			for _, r := range retained() {
+				_, _ = f.ReconcileOnce(&r)
+			}
+			return retained(), err
+		}).WithTimeout(settle).WithPolling(polling).Should(ConsistOf(HaveField("UID", r.UID)))
+		f.ExpectReady(again)
+		Expect(again.Spec.ID).To(Equal(r.Spec.Project.ID))
+		Expect(again.Status.HeadCommit).To(Equal(commit))
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "its id was", r.Name, "None")
+		Expect(only().UID).To(Equal(r.UID))
+	})
+})
