@@ -63,7 +63,7 @@ func (g *gitAccess) known(c auth.Caller, err error) (githttp.Caller, error) {
 	for i, s := range c.Scopes {
 		scopes[i] = string(s)
 	}
-	return githttp.Caller{UserID: c.User.Spec.ID, Scopes: scopes, Who: c}, nil
+	return githttp.Caller{UserID: c.User.RESTID(), Scopes: scopes, Who: c}, nil
 }
 
 // Find returns a project as a caller sees it now.
@@ -104,7 +104,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		return nil, fmt.Errorf("finding the repository of %s: %w", fullPath, err)
 	}
 	return &githttp.Project{
-		ID: p.Spec.ID, Repository: repo,
+		ID: p.RESTID(), Repository: repo,
 		CanFetch: access.May(auth.ReadCode),
 		Actor:    g.auth.Actor(who, access),
 		ReadOnly: readOnly(p),

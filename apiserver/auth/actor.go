@@ -16,7 +16,7 @@ func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	if c.User == nil {
 		return actor
 	}
-	actor.UserID = c.User.Spec.ID
+	actor.UserID = c.User.RESTID()
 	actor.InGroup = func(ctx context.Context, id int64) (bool, error) {
 		group, err := a.catalog.GroupByID(ctx, id)
 		if err != nil {

@@ -48,7 +48,7 @@ func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 // signed in stays the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
 	if c.User != nil {
-		return fair.With(ctx, fair.User(c.User.Spec.ID))
+		return fair.With(ctx, fair.User(c.User.RESTID()))
 	}
 	if name, ok := IdentityFrom(ctx); ok {
 		return fair.With(ctx, fair.Identity(name))
@@ -61,11 +61,11 @@ func (c Caller) Creator() map[string]string {
 	if c.User == nil {
 		return nil
 	}
-	return map[string]string{v1alpha1.LabelCreator: strconv.FormatInt(c.User.Spec.ID, 10)}
+	return map[string]string{v1alpha1.LabelCreator: strconv.FormatInt(c.User.RESTID(), 10)}
 }
 
 // Is reports whether the caller is the user who has an id.
-func (c Caller) Is(id int64) bool { return c.User != nil && c.User.Spec.ID == id }
+func (c Caller) Is(id int64) bool { return c.User != nil && c.User.RESTID() == id }
 
 // Person returns the user whom the caller acts as. An administrator of the cluster may act as none, which is an error for
 // the client.
@@ -166,7 +166,7 @@ func (a *Authenticator) sudoAgain(ctx context.Context, now Caller, as *v1alpha1.
 	if as == nil || !now.Admin || !now.HasScope(v1alpha1.ScopeSudo) {
 		return Caller{}, ErrInvalidToken
 	}
-	u, err := a.catalog.User(ctx, v1alpha1.Reference{ID: as.Spec.ID})
+	u, err := a.catalog.User(ctx, v1alpha1.Reference{ID: as.RESTID()})
 	switch {
 	case errors.Is(err, catalog.ErrNotFound), err == nil && !sameUser(u, as):
 		return Caller{}, ErrInvalidToken
@@ -187,7 +187,7 @@ func (a *Authenticator) usable(u *v1alpha1.User) error {
 	switch {
 	case u.Spec.State == v1alpha1.UserBlocked || !u.DeletionTimestamp.IsZero():
 		return ErrBlocked
-	case u.Status.ID == 0 || u.Status.ID != u.Spec.ID:
+	case u.Status.ID == 0 || u.Status.ID != u.RESTID():
 		// Another user holds the id, which is what the rest of the forge knows him by.
 		return ErrInvalidToken
 	default:

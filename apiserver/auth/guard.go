@@ -136,9 +136,9 @@ func (g *Guard) Again(ctx context.Context) (context.Context, error) {
 	// It stays the same one when it is renamed meanwhile.
 	switch {
 	case was.Scope.Project != nil:
-		s.id = strconv.FormatInt(was.Scope.Project.Spec.ID, 10)
+		s.id = strconv.FormatInt(was.Scope.Project.RESTID(), 10)
 	case len(was.Scope.Groups) > 0:
-		s.id = strconv.FormatInt(was.Scope.Groups[0].Spec.ID, 10)
+		s.id = strconv.FormatInt(was.Scope.Groups[0].RESTID(), 10)
 	}
 	if s.endpoint != nil {
 		err = g.admit(ctx, &s)

@@ -4,6 +4,8 @@ package namespace
 import (
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
@@ -24,14 +26,14 @@ type Namespace struct {
 func Show(chain []*v1alpha1.Group, webURL string) Namespace {
 	g := chain[0]
 	n := Namespace{
-		ID: g.Spec.ID, Name: catalog.Title(g.Spec.Name, g.Spec.Path), Path: g.Spec.Path, Kind: "group",
+		ID: g.RESTID(), Name: catalog.Title(g.Spec.Name, g.Spec.Path), Path: g.Spec.Path, Kind: "group",
 		FullPath: catalog.FullPath(chain), WebURL: webURL + "/groups/" + catalog.FullPath(chain),
 	}
 	if Personal(g) {
 		n.Kind, n.WebURL = "user", webURL+"/"+g.Spec.Path
 	}
 	if len(chain) > 1 {
-		n.ParentID = &chain[1].Spec.ID
+		n.ParentID = ptr.To(chain[1].RESTID())
 	}
 	return n
 }

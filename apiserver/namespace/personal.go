@@ -14,7 +14,7 @@ import (
 // PersonalKey names the group that holds the personal projects of a user; home is the Kubernetes namespace of those of all users.
 // It is of the user's id, which is never given to another one, as usernames are.
 func PersonalKey(u *v1alpha1.User, home string) client.ObjectKey {
-	return client.ObjectKey{Namespace: home, Name: naturalkey.Name("user", id(u.Spec.ID))}
+	return client.ObjectKey{Namespace: home, Name: naturalkey.Name("user", id(u.RESTID()))}
 }
 
 // PersonalOf declares the group that PersonalKey names.
@@ -22,7 +22,7 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 	key := PersonalKey(u, home)
 	return &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{v1alpha1.LabelPersonal: id(u.Spec.ID)},
+			Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{v1alpha1.LabelPersonal: id(u.RESTID())},
 		},
 		Spec: v1alpha1.GroupSpec{
 			Path: u.Spec.Username, Name: catalog.DisplayName(u), Visibility: v1alpha1.VisibilityPublic,
@@ -35,7 +35,7 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 // that was deleted may be there for a while when another one is made under its name.
 func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.Spec.ID), "owner", id(u.Spec.ID))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
 		Spec: v1alpha1.MembershipSpec{
 			UserRef: catalog.Refer(u), GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
 		},

@@ -23,7 +23,7 @@ func Of(u *v1alpha1.User, webURL string) Summary {
 		state = "blocked"
 	}
 	return Summary{
-		ID: u.Spec.ID, Username: u.Spec.Username, Name: catalog.DisplayName(u), State: state,
+		ID: u.RESTID(), Username: u.Spec.Username, Name: catalog.DisplayName(u), State: state,
 		WebURL: webURL + "/" + u.Spec.Username,
 	}
 }

@@ -34,7 +34,7 @@ func Of(s catalog.Scope, webURL string) Summary {
 	path, name := s.Path(), catalog.Title(p.Spec.Name, p.Spec.Path)
 	created := endpoint.Time(p.CreationTimestamp.Time)
 	return Summary{
-		ID: p.Spec.ID, Description: p.Spec.Description,
+		ID: p.RESTID(), Description: p.Spec.Description,
 		Name: name, NameWithNamespace: namespace.FullName(s.Groups, name), Path: p.Spec.Path, PathWithNamespace: path,
 		CreatedAt: created, LastActivityAt: created, DefaultBranch: catalog.DefaultBranch(p),
 		TagList: []string{}, Topics: []string{},

@@ -126,7 +126,7 @@ func tell(ctx context.Context, updates []git.RefUpdate, err error) {
 
 // writable says why the project takes no changes, as it is now.
 func (w *Writer) writable(ctx context.Context, repo *git.Repository) error {
-	p, err := w.catalog.ProjectByID(ctx, auth.From(ctx).Scope.Project.Spec.ID)
+	p, err := w.catalog.ProjectByID(ctx, auth.From(ctx).Scope.Project.RESTID())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.NotFound("Project")
 	} else if err != nil {

@@ -98,7 +98,7 @@ func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope) (un
 		default:
 			observed.Resolved = true
 			if tells(s, allowed) {
-				observed.ID, observed.Path = allowed.Project.Spec.ID, allowed.Path()
+				observed.ID, observed.Path = allowed.Project.RESTID(), allowed.Path()
 			}
 		}
 		s.Status.Allowlist = append(s.Status.Allowlist, observed)

@@ -78,7 +78,7 @@ func (c *Controller) resolve(ctx context.Context, m *v1alpha1.Membership) error 
 	if err := reference.Take(ctx, c.catalog, m, of.holder, k, "the membership of %s in %s", u.Spec.Username, of.path); err != nil {
 		return err
 	}
-	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = u.Spec.ID, of.path, declared(of.role)
+	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = u.RESTID(), of.path, declared(of.role)
 	return nil
 }
 

@@ -142,7 +142,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 // a project of somebody else, to whom an administrator gives the repository.
 func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
 	was := r.Spec.Project
-	if p.Namespace != was.Namespace || p.Spec.ID != was.ID {
+	if p.Namespace != was.Namespace || p.RESTID() != was.ID {
 		return nil
 	}
 	scopes, err := c.catalog.JobTokenScopesNaming(ctx, was.ID, was.UID)

@@ -108,7 +108,7 @@ func (c choice) of(candidates []*v1alpha1.RetainedRepository) (*v1alpha1.Retaine
 			return r, nil
 		case r.DeletionTimestamp.IsZero():
 			left = append(left, r)
-		case p.Spec.ID == r.Spec.Project.ID:
+		case p.RESTID() == r.Spec.Project.ID:
 			return nil, frame.Waiting(v1alpha1.ReasonRepositoryRetained, "RetainedRepository %s is being purged", r.Name)
 		}
 	}
@@ -189,7 +189,7 @@ func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.Retain
 func (c choice) differs(r *v1alpha1.RetainedRepository) string {
 	p, was := c.project, r.Spec.Project
 	switch {
-	case p.Spec.ID != 0 && p.Spec.ID != was.ID:
+	case p.RESTID() != 0 && p.RESTID() != was.ID:
 		return fmt.Sprintf("its id was %d, which this one has not", was.ID)
 	case c.fullPath != "" && was.FullPath != "" && !samePath(r, c.fullPath):
 		return "its full path was " + was.FullPath
@@ -216,7 +216,7 @@ func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
 func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
 	for _, r := range left {
 		if repository.PathOfRetained(r) == repository.Path(c.project) {
-			return undecided("id %d belongs to RetainedRepository %s: a project that begins with a new repository has to have another id", c.project.Spec.ID, r.Name)
+			return undecided("id %d belongs to RetainedRepository %s: a project that begins with a new repository has to have another id", c.project.RESTID(), r.Name)
 		}
 	}
 	return nil

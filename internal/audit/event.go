@@ -93,7 +93,7 @@ func UserOf(u *v1alpha1.User) *User {
 	if u == nil {
 		return nil
 	}
-	return &User{ID: u.Spec.ID, Username: clip(u.Spec.Username, maxName), UID: string(u.UID), Admin: u.Spec.Admin}
+	return &User{ID: u.RESTID(), Username: clip(u.Spec.Username, maxName), UID: string(u.UID), Admin: u.Spec.Admin}
 }
 
 // Object is an object of the cluster.

@@ -52,7 +52,7 @@ func (r *Record) Identity(name string) {
 
 // Token says which access token was shown, whether it is accepted or not.
 func (r *Record) Token(t *v1alpha1.AccessToken) {
-	r.with(func(e *Event) { e.Token = t.Spec.ID })
+	r.with(func(e *Event) { e.Token = t.RESTID() })
 }
 
 // User says who calls. The first one counts: a caller may be looked at again.

@@ -95,8 +95,8 @@ func ValuesOf(s catalog.Scope) Values {
 	v["project_namespace"] = segments(catalog.FullPath(s.Groups))
 	v["project_title"] = value{text: catalog.Title(p.Spec.Name, p.Spec.Path)}
 	v["project_name"] = value{text: p.Spec.Path}
-	if p.Spec.ID != 0 {
-		v["project_id"] = value{text: strconv.FormatInt(p.Spec.ID, 10)}
+	if p.RESTID() != 0 {
+		v["project_id"] = value{text: strconv.FormatInt(p.RESTID(), 10)}
 	}
 	v["default_branch"] = segments(catalog.DefaultBranch(p))
 	v["commit_sha"] = value{text: p.Status.HeadCommit}

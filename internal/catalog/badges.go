@@ -47,7 +47,7 @@ func (c *Catalog) Badges(ctx context.Context, s Scope) ([]*v1alpha1.Badge, error
 
 // byCreation compares badges by when they were made, and those of one second by their ids.
 func byCreation(a, b *v1alpha1.Badge) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Spec.ID, b.Spec.ID))
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.RESTID(), b.RESTID()))
 }
 
 // DefaultBranch is what HEAD of a project's repository names, or will; empty for one that is still to be imported.

@@ -17,7 +17,7 @@ import (
 // and so not found by 0.
 func WithID[T claim.Identified](ctx context.Context, c *Catalog, all []T, id int64) (found T, ok bool, err error) {
 	for _, o := range all {
-		if spec, _ := o.IDs(); *spec != id || id == 0 {
+		if o.RESTID() != id || id == 0 {
 			continue
 		}
 		if ok, err = c.HoldsID(ctx, o); ok || err != nil {
@@ -30,21 +30,21 @@ func WithID[T claim.Identified](ctx context.Context, c *Catalog, all []T, id int
 // HoldsID reports whether an object holds its id. One whose status says so is believed; a new one, whose status is still to come,
 // is looked up.
 func (c *Catalog) HoldsID(ctx context.Context, o claim.Identified) (bool, error) {
-	spec, status := o.IDs()
-	if *spec == 0 || *status == *spec {
-		return *spec != 0, nil
+	id := o.RESTID()
+	if _, status := o.IDs(); id == 0 || *status == id {
+		return id != 0, nil
 	}
 	rivals := listOf(o)
-	err := c.reader.List(ctx, rivals, client.MatchingFields{IndexID: strconv.FormatInt(*spec, 10)}, client.UnsafeDisableDeepCopy)
+	err := c.reader.List(ctx, rivals, client.MatchingFields{IndexID: strconv.FormatInt(id, 10)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return false, fmt.Errorf("looking up id %d: %w", *spec, err)
+		return false, fmt.Errorf("looking up id %d: %w", id, err)
 	}
 	var having []claim.Identified
 	err = meta.EachListItem(rivals, func(r runtime.Object) error {
 		having = append(having, r.(claim.Identified))
 		return nil
 	})
-	return err == nil && claim.HolderOfID(append(having, o), *spec).GetUID() == o.GetUID(), err
+	return err == nil && claim.HolderOfID(append(having, o), id).GetUID() == o.GetUID(), err
 }
 
 // listOf returns an empty list of the kind of an object.

@@ -311,8 +311,7 @@ func levels(spec v1alpha1.ProtectedBranchSpec) []v1alpha1.AccessLevel {
 }
 
 func specID(o client.Object) []string {
-	spec, status := o.(claim.Identified).IDs()
-	id := cmp.Or(*spec, *status)
+	id := o.(claim.Identified).RESTID()
 	if id == 0 {
 		return nil
 	}

@@ -12,13 +12,13 @@ import (
 
 // UserKeys returns every key under which a reference may name the user.
 func UserKeys(u *v1alpha1.User) []string {
-	return append(idKeys(u.Spec.ID), nameKey("", u.Name), pathKey(u.Spec.Username))
+	return append(idKeys(u.RESTID()), nameKey("", u.Name), pathKey(u.Spec.Username))
 }
 
 // heldKeys is UserKeys without those by which another user is meant: what is declared for that one is not for this one.
 func (c *Catalog) heldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
 	keys := []string{nameKey("", u.Name)}
-	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.Spec.ID}} {
+	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.RESTID()}} {
 		holder, err := c.User(ctx, ref)
 		switch {
 		case errors.Is(err, ErrNotFound):
@@ -36,14 +36,14 @@ func (c *Catalog) heldKeys(ctx context.Context, u *v1alpha1.User) ([]string, err
 func (c *Catalog) GroupKeys(ctx context.Context, g *v1alpha1.Group) []string {
 	keys, err := c.groupKeys(ctx, g)
 	if err != nil {
-		keys = append(idKeys(g.Spec.ID), nameKey(g.Namespace, g.Name))
+		keys = append(idKeys(g.RESTID()), nameKey(g.Namespace, g.Name))
 	}
 	return withPath(keys, g.Status.FullPath)
 }
 
 // ProjectKeys is GroupKeys for a project.
 func (c *Catalog) ProjectKeys(ctx context.Context, p *v1alpha1.Project) []string {
-	keys := append(idKeys(p.Spec.ID), nameKey(p.Namespace, p.Name))
+	keys := append(idKeys(p.RESTID()), nameKey(p.Namespace, p.Name))
 	if chain, err := c.GroupsOf(ctx, p); err == nil {
 		keys = withPath(keys, FullPath(chain, p.Spec.Path))
 	}
@@ -52,7 +52,7 @@ func (c *Catalog) ProjectKeys(ctx context.Context, p *v1alpha1.Project) []string
 
 // DeployKeyKeys returns every key under which a reference may name the deploy key.
 func DeployKeyKeys(k *v1alpha1.DeployKey) []string {
-	return append(idKeys(k.Spec.ID), nameKey(k.Namespace, k.Name))
+	return append(idKeys(k.RESTID()), nameKey(k.Namespace, k.Name))
 }
 
 // Standing is what the status of a group or project says of its place: it changes whenever the place does, and hardly ever else.
@@ -81,7 +81,7 @@ func (c *Catalog) groupKeys(ctx context.Context, g *v1alpha1.Group) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	return append(idKeys(g.Spec.ID), nameKey(g.Namespace, g.Name), pathKey(FullPath(chain))), nil
+	return append(idKeys(g.RESTID()), nameKey(g.Namespace, g.Name), pathKey(FullPath(chain))), nil
 }
 
 func withPath(keys []string, fullPath string) []string {

@@ -135,7 +135,7 @@ func inForce(now time.Time, all []Member) []Member {
 	return all
 }
 
-func byUser(a, b Member) int { return cmp.Compare(a.User.Spec.ID, b.User.Spec.ID) }
+func byUser(a, b Member) int { return cmp.Compare(a.User.RESTID(), b.User.RESTID()) }
 
 // highestOf keeps of each user the member with the highest role, the first of several.
 func highestOf(all []Member) []Member {

@@ -189,7 +189,7 @@ func (p place) keys() []string {
 	if p.group == nil {
 		return []string{""}
 	}
-	return append(idKeys(p.group.Spec.ID), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
+	return append(idKeys(p.group.RESTID()), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
 }
 
 // uid is that of the group; empty for the root.
@@ -207,13 +207,13 @@ func (p place) closing() bool { return p.group != nil && !p.group.DeletionTimest
 // It is not recursive, so that no nesting makes a look-up slow.
 func (c *Catalog) claimant(ctx context.Context, at place, segment string) (client.Object, error) {
 	keys := at.keys()
-	if at.group != nil && at.group.Spec.ID != 0 {
+	if at.group != nil && at.group.RESTID() != 0 {
 		// A pinned id that another group holds does not name this one.
-		having, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.Spec.ID, 10))
+		having, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.RESTID(), 10))
 		if err != nil {
 			return nil, err
 		}
-		if !same(claim.HolderOfID(having, at.group.Spec.ID), at.group) {
+		if !same(claim.HolderOfID(having, at.group.RESTID()), at.group) {
 			keys = keys[1:]
 		}
 	}

@@ -65,7 +65,7 @@ func (s Scope) PathClaim() claim.Claim {
 
 func (s Scope) keys() []string {
 	if s.Project != nil {
-		return append(idKeys(s.Project.Spec.ID), nameKey(s.Project.Namespace, s.Project.Name), pathKey(s.Path()))
+		return append(idKeys(s.Project.RESTID()), nameKey(s.Project.Namespace, s.Project.Name), pathKey(s.Path()))
 	}
 	return place{group: s.Groups[0], path: s.Path()}.keys()
 }
@@ -296,13 +296,13 @@ func (c *Catalog) ResolveLevel(ctx context.Context, s Scope, namespace string, l
 		if err != nil {
 			return r, err
 		}
-		r.UserID, r.Description = u.Spec.ID, DisplayName(u)
+		r.UserID, r.Description = u.RESTID(), DisplayName(u)
 	case l.GroupRef != nil:
 		g, err := c.grantee(ctx, s, namespace, *l.GroupRef)
 		if err != nil {
 			return r, err
 		}
-		r.GroupID, r.Description = g.Spec.ID, Title(g.Spec.Name, g.Spec.Path)
+		r.GroupID, r.Description = g.RESTID(), Title(g.Spec.Name, g.Spec.Path)
 	case l.DeployKeyRef != nil:
 		k, err := c.DeployKey(ctx, namespace, *l.DeployKeyRef)
 		if err == nil && !s.owns(k) {
@@ -311,7 +311,7 @@ func (c *Catalog) ResolveLevel(ctx context.Context, s Scope, namespace string, l
 		if err != nil {
 			return r, err
 		}
-		r.DeployKeyID, r.Description = k.Spec.ID, k.Spec.Title
+		r.DeployKeyID, r.Description = k.RESTID(), k.Spec.Title
 	default:
 		r.Role, r.Description = l.Role, describe(l.Role)
 	}

@@ -137,6 +137,8 @@ type Identified interface {
 	Object
 	// IDs returns where the declared id and the id in force are kept.
 	IDs() (spec, status *int64)
+	// RESTID is the id that the REST API shows; 0 as long as there is none.
+	RESTID() int64
 }
 
 // HolderOfID is Holder for the claim to a REST id, which stands in status.id.

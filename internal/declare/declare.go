@@ -3,6 +3,7 @@
 package declare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,8 +163,8 @@ func (w *Writer) identify(ctx context.Context, obj client.Object) error {
 	if !ok {
 		return nil
 	}
-	spec, _ := identified.IDs()
-	if *spec != 0 {
+	spec, status := identified.IDs()
+	if *spec = cmp.Or(*spec, *status); *spec != 0 { // a replace may have dropped it
 		return nil
 	}
 	id, err := w.ids.Allocate(ctx, identified)

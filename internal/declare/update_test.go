@@ -12,6 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // stale reads what an object was, as a cache does that is far behind, and waits for nothing.
@@ -132,5 +133,24 @@ func TestAWriteEndsWhereOthersAreAlwaysFaster(t *testing.T) {
 	})
 	if !errors.Is(err, declare.ErrContended) || tries < 5 {
 		t.Errorf("got %v after %d tries", err, tries)
+	}
+}
+
+// counter would hand out other ids.
+type counter struct{ frame.Allocator }
+
+func (counter) Allocate(context.Context, frame.Identified) (int64, error) { return 1000, nil }
+
+func TestUpdate_putsBackTheIDThatAReplaceHasDropped(t *testing.T) {
+	obj := protection()
+	obj.Status.ID = 7
+	_, c := newWriter(t, obj.DeepCopy(), nil)
+	err := declare.NewWriter(c, c, counter{}).Update(t.Context(), obj, func() error {
+		obj.Spec.AllowForcePush = true
+		return nil
+	})
+	now := protection()
+	if err := errors.Join(err, c.Get(t.Context(), client.ObjectKeyFromObject(obj), now)); err != nil || now.Spec.ID != 7 {
+		t.Errorf("the id is %d: %v", now.Spec.ID, err)
 	}
 }

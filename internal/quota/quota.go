@@ -178,7 +178,7 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 		return bound{}, err
 	}
 	return bound{
-		holder: fmt.Sprintf("tokens of %d", u.Spec.ID), whose: "The user " + u.Spec.Username, what: "personal access tokens", limit: q.limits.Tokens,
+		holder: fmt.Sprintf("tokens of %d", u.RESTID()), whose: "The user " + u.Spec.Username, what: "personal access tokens", limit: q.limits.Tokens,
 		count: func() (int, error) {
 			all, err := q.catalog.TokensOf(ctx, u)
 			number, now := 0, q.clock.Now()

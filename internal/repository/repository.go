@@ -45,7 +45,7 @@ func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
 // Path is where the repository of a project is on its shard. It follows from the namespace, the name of the object and the
 // id, so that a rename of the path does not move it, no two projects share one, whatever id they have pinned, and a
 // restored backup finds it again.
-func Path(p *v1alpha1.Project) string { return pathOf(p.Namespace, p.Name, p.Spec.ID) }
+func Path(p *v1alpha1.Project) string { return pathOf(p.Namespace, p.Name, p.RESTID()) }
 
 func pathOf(namespace, name string, id int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", namespace, name, id))
@@ -56,7 +56,7 @@ func pathOf(namespace, name string, id int64) string {
 // Of returns the repository of a project, whether it exists or not. It gives ErrNoStorage before a shard was chosen
 // and catalog.ErrNotFound when the shard is not declared any more.
 func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Repository, error) {
-	if p.Status.Storage == "" || p.Spec.ID == 0 {
+	if p.Status.Storage == "" || p.RESTID() == 0 {
 		return nil, ErrNoStorage
 	}
 	s, err := r.catalog.Storage(ctx, p.Status.Storage)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,19 @@ func TestPathFollowsFromNamespaceNameAndID(t *testing.T) {
 	g.Expect(of("acme", "other", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another project")
 	g.Expect(of("acme", "web", 8)).NotTo(Equal(of("acme", "web", 7)))
 	g.Expect(of("bolt", "web", 7)).NotTo(Equal(of("acme", "web", 7)), "a pinned id does not reach another namespace")
+}
+
+func TestARepositoryIsFoundWhileAReplaceHasDroppedTheID(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	path := repository.Path(s.project)
+	dropped := s.project.DeepCopy()
+	dropped.Spec.ID, dropped.Status.ID = 0, s.project.Spec.ID
+	g.Expect(repository.Path(dropped)).To(Equal(path))
+	repo, err := s.repos.Of(t.Context(), dropped)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(repo.Check()).To(Succeed())
+	g.Expect(repository.NewRetained(dropped, "u", "", time.Now()).Spec.Project.ID).To(Equal(s.project.Spec.ID))
 }
 
 func TestOfSaysWhatIsMissing(t *testing.T) {

@@ -21,7 +21,7 @@ const RetainedFinalizer = "forgeplane.dev/retained-repository"
 func NewRetained(p *v1alpha1.Project, namespace types.UID, fullPath string, now time.Time) *v1alpha1.RetainedRepository {
 	r := &v1alpha1.RetainedRepository{Spec: v1alpha1.RetainedRepositorySpec{
 		Project: v1alpha1.FormerProject{
-			Namespace: p.Namespace, NamespaceUID: string(namespace), Name: p.Name, UID: string(p.UID), ID: p.Spec.ID,
+			Namespace: p.Namespace, NamespaceUID: string(namespace), Name: p.Name, UID: string(p.UID), ID: p.RESTID(),
 			Path: p.Spec.Path, FullPath: fullPath, ImportURL: p.Spec.ImportURL, ObjectFormat: p.Spec.ObjectFormat,
 			DefaultBranch: p.Status.DefaultBranch,
 		},

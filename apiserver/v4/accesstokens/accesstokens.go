@@ -150,7 +150,7 @@ func (f *Family) reachable(ctx context.Context, id int64) (owned, error) {
 // may reports whether the caller has to do with the tokens of a user.
 func may(ctx context.Context, u *v1alpha1.User) bool {
 	s := auth.From(ctx)
-	return s.Access.Admin || s.Caller.Is(u.Spec.ID)
+	return s.Access.Admin || s.Caller.Is(u.RESTID())
 }
 
 // find returns a copy of the token that has an id; nil when there is none, or none that stands for anybody.

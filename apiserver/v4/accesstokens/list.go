@@ -83,7 +83,7 @@ func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, e
 	all := make([]owned, 0, len(found))
 	for _, t := range found {
 		u, err := f.catalog.User(ctx, t.Spec.UserRef)
-		if errors.Is(err, catalog.ErrNotFound) || t.Spec.ID == 0 {
+		if errors.Is(err, catalog.ErrNotFound) || t.RESTID() == 0 {
 			continue
 		}
 		if err != nil {
@@ -132,7 +132,7 @@ func by(field string) func(a, b owned) int {
 		case "expires":
 			c = compareExpiry(a, b)
 		}
-		return cmp.Or(c, cmp.Compare(a.Spec.ID, b.Spec.ID))
+		return cmp.Or(c, cmp.Compare(a.RESTID(), b.RESTID()))
 	}
 }
 

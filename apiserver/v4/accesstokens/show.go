@@ -39,8 +39,8 @@ func (t owned) expired(now time.Time) bool {
 
 func (t owned) show(now time.Time) Token {
 	shown := Token{
-		ID: t.Spec.ID, Name: t.Spec.Description, Revoked: t.Spec.Revoked, CreatedAt: endpoint.Time(t.CreationTimestamp.Time),
-		Scopes: t.Spec.Scopes, UserID: t.user.Spec.ID, Active: !t.Spec.Revoked && !t.expired(now),
+		ID: t.RESTID(), Name: t.Spec.Description, Revoked: t.Spec.Revoked, CreatedAt: endpoint.Time(t.CreationTimestamp.Time),
+		Scopes: t.Spec.Scopes, UserID: t.user.RESTID(), Active: !t.Spec.Revoked && !t.expired(now),
 	}
 	if t.Spec.ExpiresAt != nil {
 		shown.ExpiresAt = endpoint.Date(t.Spec.ExpiresAt.UTC())

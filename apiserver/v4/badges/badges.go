@@ -65,7 +65,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Badge]
 		return endpoint.List[Badge]{}, err
 	}
 	all = slices.DeleteFunc(all, func(b *v1alpha1.Badge) bool {
-		return b.Spec.ID == 0 || r.Name != "" && b.Spec.Name != r.Name
+		return b.RESTID() == 0 || r.Name != "" && b.Spec.Name != r.Name
 	})
 	return endpoint.Each(endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) *v1alpha1.Badge { return b }), func(page []*v1alpha1.Badge) ([]Badge, error) {
 		specs := make([]v1alpha1.BadgeSpec, len(page))

@@ -28,7 +28,7 @@ func show(b *v1alpha1.Badge, v badge.Values) Badge {
 	if b.Spec.GroupRef != nil {
 		kind = "group"
 	}
-	return Badge{ID: b.Spec.ID, Preview: preview(b.Spec, v), Kind: kind}
+	return Badge{ID: b.RESTID(), Preview: preview(b.Spec, v), Kind: kind}
 }
 
 func preview(spec v1alpha1.BadgeSpec, v badge.Values) Preview {

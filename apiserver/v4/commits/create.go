@@ -99,7 +99,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Detail, err
 
 // isProject reports whether an id or path, if there is one, is that of the project that the request is about.
 func isProject(id string, s auth.Subject) bool {
-	return id == "" || id == strconv.FormatInt(s.Scope.Project.Spec.ID, 10) || strings.EqualFold(id, s.Scope.Path())
+	return id == "" || id == strconv.FormatInt(s.Scope.Project.RESTID(), 10) || strings.EqualFold(id, s.Scope.Path())
 }
 
 // actions are those of the request as Git has them.

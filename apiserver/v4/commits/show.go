@@ -69,7 +69,7 @@ func (f *Family) detail(ctx context.Context, repo *git.Repository, c *git.Commit
 	if err != nil {
 		return Detail{}, err
 	}
-	return Detail{Listed: all[0], ProjectID: auth.From(ctx).Scope.Project.Spec.ID}, nil
+	return Detail{Listed: all[0], ProjectID: auth.From(ctx).Scope.Project.RESTID()}, nil
 }
 
 // Ref is a branch or tag that a commit is part of.

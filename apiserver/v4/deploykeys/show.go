@@ -52,7 +52,7 @@ type Project struct {
 
 // describe computes the fingerprints as the controller does, which the status may still have to follow.
 func describe(k *v1alpha1.DeployKey) Record {
-	r := Record{ID: k.Spec.ID, Title: k.Spec.Title, Key: k.Spec.PublicKey, CreatedAt: endpoint.Time(k.CreationTimestamp.Time)}
+	r := Record{ID: k.RESTID(), Title: k.Spec.Title, Key: k.Spec.PublicKey, CreatedAt: endpoint.Time(k.CreationTimestamp.Time)}
 	if key, err := sshkey.Parse(k.Spec.PublicKey); err == nil {
 		r.Fingerprint, r.FingerprintSHA256 = ssh.FingerprintLegacyMD5(key), ssh.FingerprintSHA256(key)
 	}
@@ -92,7 +92,7 @@ func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, e
 		withNamespace = catalog.Title(g.Spec.Name, g.Spec.Path) + " / " + withNamespace
 	}
 	return Project{
-		ID: p.Spec.ID, Description: p.Spec.Description, Name: name, NameWithNamespace: withNamespace,
+		ID: p.RESTID(), Description: p.Spec.Description, Name: name, NameWithNamespace: withNamespace,
 		Path: p.Spec.Path, PathWithNamespace: scope.Path(), CreatedAt: endpoint.Time(p.CreationTimestamp.Time),
 	}, nil
 }
@@ -108,11 +108,11 @@ func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Sc
 
 // identified leaves out the keys that have no id yet, which are not known to the API.
 func identified(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
-	return slices.DeleteFunc(all, func(k *v1alpha1.DeployKey) bool { return k.Spec.ID == 0 })
+	return slices.DeleteFunc(all, func(k *v1alpha1.DeployKey) bool { return k.RESTID() == 0 })
 }
 
 // byID orders keys, the oldest id first.
 func byID(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
-	slices.SortFunc(all, func(a, b *v1alpha1.DeployKey) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	slices.SortFunc(all, func(a, b *v1alpha1.DeployKey) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
 	return all
 }

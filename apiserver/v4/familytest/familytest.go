@@ -104,6 +104,7 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.Se
 type Identified interface {
 	client.Object
 	IDs() (spec, status *int64)
+	RESTID() int64
 }
 
 // Refer returns the reference that REST writes to an object of the kind of o, by its name or namespace and name.

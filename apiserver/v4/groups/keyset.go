@@ -17,7 +17,7 @@ type position struct {
 }
 
 func positionOf(by string, g *v1alpha1.Group) position {
-	p := position{ID: g.Spec.ID}
+	p := position{ID: g.RESTID()}
 	switch by {
 	case "name":
 		p.Value = catalog.Title(g.Spec.Name, g.Spec.Path)

@@ -54,7 +54,7 @@ func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.See
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
 		g := s.Groups[0]
-		return namespace.Personal(g) || !in(s) || s.Highest() < least || skipped.Has(g.Spec.ID) ||
+		return namespace.Personal(g) || !in(s) || s.Highest() < least || skipped.Has(g.RESTID()) ||
 			r.Visibility != "" && namespace.Visibilities[r.Visibility] != catalog.Visibility(g.Spec.Visibility, s.Groups) ||
 			!strings.Contains(strings.ToLower(catalog.Title(g.Spec.Name, g.Spec.Path)), search) &&
 				!strings.Contains(strings.ToLower(g.Spec.Path), search)
@@ -98,7 +98,7 @@ func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
 		return nil, err
 	}
 	// One that has no id yet is not known to the API.
-	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return s.Groups[0].Spec.ID == 0 || !auth.AccessOf(caller, s).Sees() }), nil
+	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return s.Groups[0].RESTID() == 0 || !auth.AccessOf(caller, s).Sees() }), nil
 }
 
 func compare(by string, a, b *v1alpha1.Group) int {

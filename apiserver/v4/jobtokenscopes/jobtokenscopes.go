@@ -119,7 +119,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[projec
 		failed = errors.Join(failed, err)
 		if !access.May(auth.ReadProject) {
 			// Whoever declared it may have named a project that the caller is not to know of.
-			return project.Unseen(s.Project.Spec.ID)
+			return project.Unseen(s.Project.RESTID())
 		}
 		return project.Of(s, f.webURL)
 	})
@@ -171,7 +171,7 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
 		declared.Spec.Allowlist = append(declared.Spec.Allowlist, v1alpha1.AllowlistEntry{ProjectRef: catalog.Refer(target.Project)})
 		return nil
 	})
-	return Addition{SourceProjectID: s.Scope.Project.Spec.ID, TargetProjectID: target.Project.Spec.ID}, err
+	return Addition{SourceProjectID: s.Scope.Project.RESTID(), TargetProjectID: target.Project.RESTID()}, err
 }
 
 type removeRequest struct {

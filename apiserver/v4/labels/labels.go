@@ -138,7 +138,7 @@ func (f *Family) changeSubscription(
 	if err != nil {
 		return Label{}, err
 	}
-	changed, err := change(ctx, activity.User{ID: u.Spec.ID, UID: u.UID}, subject(l.Label))
+	changed, err := change(ctx, activity.User{ID: u.RESTID(), UID: u.UID}, subject(l.Label))
 	if changed || err != nil {
 		audit.From(ctx).Wrote(verb, l.Label, err)
 	}
@@ -152,5 +152,5 @@ func (f *Family) changeSubscription(
 }
 
 func subject(l *v1alpha1.Label) activity.Subject {
-	return activity.Subject{Kind: activity.KindLabel, ID: l.Spec.ID, UID: l.UID}
+	return activity.Subject{Kind: activity.KindLabel, ID: l.RESTID(), UID: l.UID}
 }

@@ -127,7 +127,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 	}
 	if into != nil {
 		holds, err := f.catalog.HoldsID(ctx, into)
-		if err == nil && !holds && into.Spec.ID != e.Spec.ID {
+		if err == nil && !holds && into.RESTID() != e.RESTID() {
 			err = locked() // it is about to get an id
 		}
 		return into, err
@@ -136,7 +136,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 	into = &v1alpha1.Label{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace},
 		Spec: v1alpha1.LabelSpec{
-			ID: e.Spec.ID, GroupRef: &v1alpha1.Reference{Name: g.Name},
+			ID: e.RESTID(), GroupRef: &v1alpha1.Reference{Name: g.Name},
 			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
 		},
 	}

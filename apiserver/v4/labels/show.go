@@ -62,7 +62,7 @@ func newEntry(p *v1alpha1.Project, l catalog.InheritedLabel) entry {
 		hex = l.Spec.Color
 	}
 	e.shown = Label{
-		ID: l.Spec.ID, Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex), Priority: e.priority(), IsProjectLabel: e.own(),
+		ID: l.RESTID(), Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex), Priority: e.priority(), IsProjectLabel: e.own(),
 	}
 	if l.Spec.Description != "" {
 		e.shown.Description = &l.Spec.Description
@@ -129,7 +129,7 @@ func (f *Family) find(ctx context.Context, key string) (entry, error) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	i := -1
 	if err == nil {
-		i = slices.IndexFunc(all, func(e entry) bool { return e.Spec.ID == id })
+		i = slices.IndexFunc(all, func(e entry) bool { return e.RESTID() == id })
 	}
 	if i < 0 {
 		i = slices.IndexFunc(all, func(e entry) bool { return e.Spec.Title == key })
@@ -171,9 +171,9 @@ func (f *Family) viewer(ctx context.Context, of []entry, counts bool) (viewer, e
 	if counts {
 		ids := make([]int64, len(of))
 		for i, e := range of {
-			ids[i] = e.Spec.ID
+			ids[i] = e.RESTID()
 		}
-		if v.counts, err = f.counter.Count(ctx, s.Scope.Project.Spec.ID, ids); err != nil {
+		if v.counts, err = f.counter.Count(ctx, s.Scope.Project.RESTID(), ids); err != nil {
 			return v, err
 		}
 		if v.counts == nil {
@@ -181,7 +181,7 @@ func (f *Family) viewer(ctx context.Context, of []entry, counts bool) (viewer, e
 		}
 	}
 	if u := s.Caller.User; u != nil {
-		v.subscribed, err = f.subscriptions.Subscribed(ctx, activity.User{ID: u.Spec.ID, UID: u.UID}, activity.KindLabel)
+		v.subscribed, err = f.subscriptions.Subscribed(ctx, activity.User{ID: u.RESTID(), UID: u.UID}, activity.KindLabel)
 	}
 	return v, err
 }
@@ -191,7 +191,7 @@ func (v viewer) label(e entry) Label {
 	shown.DescriptionHTML = v.family.html(e.Spec.Description)
 	shown.Subscribed = v.subscribed.Has(e.UID)
 	if v.counts != nil {
-		counts := v.counts[e.Spec.ID]
+		counts := v.counts[e.RESTID()]
 		shown.Counts = &counts
 	}
 	return shown

@@ -110,7 +110,7 @@ func (f *Family) pick(all []catalog.Member, userID int64, err error) (Member, er
 }
 
 func find(all []catalog.Member, userID int64) (catalog.Member, bool) {
-	i := slices.IndexFunc(all, func(m catalog.Member) bool { return m.User.Spec.ID == userID })
+	i := slices.IndexFunc(all, func(m catalog.Member) bool { return m.User.RESTID() == userID })
 	if i < 0 {
 		return catalog.Member{}, false
 	}

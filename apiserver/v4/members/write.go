@@ -169,7 +169,7 @@ func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace()},
 		Spec:       v1alpha1.MembershipSpec{UserRef: catalog.Refer(u)},
 	}
-	id, uid := strconv.FormatInt(u.Spec.ID, 10), string(u.UID)
+	id, uid := strconv.FormatInt(u.RESTID(), 10), string(u.UID)
 	if s.Project != nil {
 		m.Name = naturalkey.Name(s.Project.Name, "project", id, uid)
 		m.Spec.ProjectRef = &v1alpha1.Reference{Name: s.Project.Name}
@@ -255,7 +255,7 @@ func (f *Family) grants(ctx context.Context, s auth.Subject, u *v1alpha1.User, l
 	if err != nil {
 		return err
 	}
-	inherited, ok := find(all, u.Spec.ID)
+	inherited, ok := find(all, u.RESTID())
 	if !ok || inherited.Role() <= role.Role(level) {
 		return nil
 	}

@@ -93,7 +93,7 @@ func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoi
 	same := func(s catalog.Seen) catalog.Seen { return s }
 	page := endpoint.Page(r.Paging, all, same)
 	if r.Pagination == "keyset" {
-		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.Spec.ID, 10) }
+		key := func(s catalog.Seen) string { return strconv.FormatInt(s.Project.RESTID(), 10) }
 		page = endpoint.Keyset(r.Paging, all, r.past(), key, same)
 	}
 	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
@@ -136,9 +136,9 @@ func (r *listRequest) past() func(catalog.Seen) bool {
 	case !sent:
 		return nil
 	case r.Sort == "desc":
-		return func(s catalog.Seen) bool { return s.Project.Spec.ID < cursor }
+		return func(s catalog.Seen) bool { return s.Project.RESTID() < cursor }
 	default:
-		return func(s catalog.Seen) bool { return s.Project.Spec.ID > cursor }
+		return func(s catalog.Seen) bool { return s.Project.RESTID() > cursor }
 	}
 }
 
@@ -159,7 +159,7 @@ func (r *listRequest) wants(s catalog.Seen) bool {
 	return s.Highest() >= least &&
 		(r.Visibility == "" || namespace.Visibilities[r.Visibility] == catalog.Visibility(p.Spec.Visibility, s.Groups)) &&
 		(!r.Archived.Set || r.Archived.Null || r.Archived.Value == p.Spec.Archived) &&
-		p.Spec.ID > r.IDAfter.Or(0) && (!r.IDBefore.Set || p.Spec.ID < r.IDBefore.Value) &&
+		p.RESTID() > r.IDAfter.Or(0) && (!r.IDBefore.Set || p.RESTID() < r.IDBefore.Value) &&
 		strings.Contains(strings.ToLower(where), strings.ToLower(r.Search))
 }
 
@@ -173,5 +173,5 @@ func compare(by string, a, b *v1alpha1.Project) int {
 	case "created_at", "updated_at", "last_activity_at":
 		order = a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	}
-	return cmp.Or(order, cmp.Compare(a.Spec.ID, b.Spec.ID))
+	return cmp.Or(order, cmp.Compare(a.RESTID(), b.RESTID()))
 }

@@ -88,7 +88,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	if err != nil {
 		return Project{}, err
 	}
-	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.Spec.ID)
+	self := fmt.Sprintf("%s/api/v4/projects/%d", f.webURL, p.RESTID())
 	shown := f.simple(s)
 	shown.Details = &Details{
 		Links: Links{Self: self, Members: self + "/members"}, EmptyRepo: empty, Archived: p.Spec.Archived,

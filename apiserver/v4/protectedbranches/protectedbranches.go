@@ -92,7 +92,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 		}
 		v = view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
 		for _, b := range all {
-			if b.Spec.ID == 0 { // It is not known to the API yet.
+			if b.RESTID() == 0 { // It is not known to the API yet.
 				continue
 			}
 			one, err := f.show(ctx, scope, b)

@@ -37,7 +37,7 @@ const deployKeyLevel = 40
 // show resolves the levels as they are declared now, which the status may still have to follow.
 func (f *Family) show(ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch) (Branch, error) {
 	shown := Branch{
-		ID: b.Spec.ID, Name: b.Spec.Branch,
+		ID: b.RESTID(), Name: b.Spec.Branch,
 		AllowForcePush: b.Spec.AllowForcePush, CodeOwnerApprovalRequired: b.Spec.CodeOwnerApprovalRequired,
 		Inherited: b.Spec.GroupRef != nil,
 	}

@@ -78,8 +78,8 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Mirror
 	if err != nil {
 		return endpoint.List[Mirror]{}, err
 	}
-	all = slices.DeleteFunc(all, func(m *v1alpha1.RemoteMirror) bool { return m.Spec.ID == 0 }) // not known to the API yet
-	slices.SortFunc(all, func(a, b *v1alpha1.RemoteMirror) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	all = slices.DeleteFunc(all, func(m *v1alpha1.RemoteMirror) bool { return m.RESTID() == 0 }) // not known to the API yet
+	slices.SortFunc(all, func(a, b *v1alpha1.RemoteMirror) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
 	return endpoint.Page(r.Paging, all, func(m *v1alpha1.RemoteMirror) Mirror { return show(p, m) }), nil
 }
 

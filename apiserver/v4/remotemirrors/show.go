@@ -37,7 +37,7 @@ var statuses = map[v1alpha1.MirrorUpdate]string{
 func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
 	s := &m.Status
 	shown := Mirror{
-		ID: m.Spec.ID, Enabled: m.Spec.IsEnabled() && pushable(p), URL: mask(m),
+		ID: m.RESTID(), Enabled: m.Spec.IsEnabled() && pushable(p), URL: mask(m),
 		LastSuccessfulUpdateAt: moment(s.LastSuccessfulUpdateAt), LastUpdateAt: moment(s.LastUpdateAt), LastUpdateStartedAt: moment(s.LastUpdateStartedAt),
 		OnlyProtectedBranches: m.Spec.OnlyProtectedBranches, KeepDivergentRefs: m.Spec.KeepDivergentRefs, MirrorBranchRegex: m.Spec.BranchRegex,
 		UpdateStatus: statuses[s.UpdateStatus], AuthMethod: "password", HostKeys: []string{},

@@ -189,7 +189,7 @@ func (f *Family) entries(ctx context.Context, commits []changelog.Picked, groups
 	for i, c := range commits {
 		ids[i] = c.ID
 	}
-	brought, err := f.mergeRequests.Brought(ctx, s.Scope.Project.Spec.ID, ids)
+	brought, err := f.mergeRequests.Brought(ctx, s.Scope.Project.RESTID(), ids)
 	if err != nil {
 		return nil, fmt.Errorf("finding the merge requests of commits: %w", err)
 	}

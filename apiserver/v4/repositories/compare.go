@@ -38,7 +38,7 @@ type compareRequest struct {
 
 func (f *Family) compare(ctx context.Context, r *compareRequest) (none Compare, err error) {
 	// No project is a fork of another one.
-	if id := auth.From(ctx).Scope.Project.Spec.ID; r.FromProjectID.Or(id) != id {
+	if id := auth.From(ctx).Scope.Project.RESTID(); r.FromProjectID.Or(id) != id {
 		return none, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%s", r.FromProjectID.Value, r.ID)
 	}
 	repo, from, err := f.commit(ctx, r.From)

@@ -56,7 +56,7 @@ func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (ma
 			value = triggertoken.Short(value)
 		}
 		shown[t.UID] = Token{
-			ID: t.Spec.ID, Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.UID]),
+			ID: t.RESTID(), Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.UID]),
 			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(declare.Changed(t)),
 			Token: value, Owner: f.summary(owner),
 		}

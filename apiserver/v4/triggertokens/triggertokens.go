@@ -80,8 +80,8 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Token]
 		return endpoint.List[Token]{}, err
 	}
 	// What has no id yet is not known to the API.
-	all = slices.DeleteFunc(all, func(t *v1alpha1.TriggerToken) bool { return t.Spec.ID == 0 })
-	slices.SortFunc(all, func(a, b *v1alpha1.TriggerToken) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) })
+	all = slices.DeleteFunc(all, func(t *v1alpha1.TriggerToken) bool { return t.RESTID() == 0 })
+	slices.SortFunc(all, func(a, b *v1alpha1.TriggerToken) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
 	shown, err := f.show(ctx, endpoint.Rows(r.Paging, all)...)
 	if err != nil {
 		return endpoint.List[Token]{}, err
@@ -145,7 +145,7 @@ func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1a
 		return err
 	}
 	err := f.writer.Observe(ctx, t, func() {
-		t.Status.ID, t.Status.SecretRef.Name, t.Status.IssuedTo = t.Spec.ID, s.Name, string(owner.UID)
+		t.Status.ID, t.Status.SecretRef.Name, t.Status.IssuedTo = t.RESTID(), s.Name, string(owner.UID)
 		t.Status.Digest = catalog.Digest(string(s.Data[credential.TokenKey]))
 	})
 	if err != nil {

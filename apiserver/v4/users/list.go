@@ -66,7 +66,7 @@ func (f *Family) candidates(ctx context.Context, r *listRequest) ([]*v1alpha1.Us
 func (r *listRequest) matches(u *v1alpha1.User, toAdmin bool) bool {
 	blocked, bot := u.Spec.State == v1alpha1.UserBlocked, u.Spec.Type == v1alpha1.UserBot
 	switch {
-	case u.Spec.ID == 0: // He is not known to the API yet.
+	case u.RESTID() == 0: // He is not known to the API yet.
 		return false
 	case r.Active && blocked, r.Blocked && !blocked, r.Humans && bot, r.ExcludeHumans && !bot, !r.finds(u, toAdmin):
 		return false
@@ -99,6 +99,6 @@ func by(field string) func(a, b *v1alpha1.User) int {
 		case "created_at", "updated_at":
 			c = a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		}
-		return cmp.Or(c, cmp.Compare(a.Spec.ID, b.Spec.ID))
+		return cmp.Or(c, cmp.Compare(a.RESTID(), b.RESTID()))
 	}
 }

@@ -44,7 +44,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
 		return User{}, refusal.Of(err, "User")
 	}
 	// The id is fresh, so that it is this user's: he can be used at once.
-	err = f.writer.Observe(ctx, u, func() { u.Status.ID = u.Spec.ID })
+	err = f.writer.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
 	if err != nil {
 		return User{}, refusal.Of(err, "User")
 	}
