@@ -63,7 +63,12 @@ func TooManyAtOnce(text string, wait time.Duration) *Error {
 
 // Busy is 503 for what has not had its turn. A client that comes again after the given time may be luckier.
 func Busy(wait time.Duration) *Error {
-	busy := Unavailable("The server is busy. Please try again later.")
+	return BusyWith("The server is busy. Please try again later.", wait)
+}
+
+// BusyWith is Busy with a text of its own.
+func BusyWith(text string, wait time.Duration) *Error {
+	busy := Unavailable(text)
 	busy.Header = retryAfter(wait)
 	return busy
 }

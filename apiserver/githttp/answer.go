@@ -71,7 +71,7 @@ func (a *answer) send(p []byte) error {
 // has failed in, it has told the client itself.
 func (a *answer) finish(err error) error {
 	failed := (*git.Error)(nil)
-	if exited := errors.As(err, &failed) && failed.ExitCode > 0; err != nil && (!exited || !a.begun && len(a.held) == 0) {
+	if exited := errors.As(err, &failed) && (failed.ExitCode > 0 || git.LimitReached(err) != ""); err != nil && (!exited || !a.begun && len(a.held) == 0) {
 		return err
 	}
 	if a.in != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -156,6 +157,29 @@ func TestSlots_gitShowsARefusalInTheMiddleOfAConversation(t *testing.T) {
 		contains(t, clone.Refused(t, "-c", "protocol.version="+version, "clone", f.url(developer, "group/project"), "."),
 			"remote error: The server is busy. It runs as many Git requests as it can at once. Please try again in 10 seconds.")
 	}
+}
+
+func TestMemory_whereThereIsNone(t *testing.T) {
+	binary, pidFile := stuck(t)
+	// Enough for one that serves.
+	f := newForgeOn(t, git.Options{Binary: binary, Limits: git.Limits{MemoryTotal: 24 << 20}, MemoryWait: 10 * time.Millisecond})
+	f.add(t, "group/project", "sha1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := f.fetch(ctx, strings.NewReader(lsRefs())); ended <- err }()
+	started(t, pidFile)
+	const sentence = "Your Git processes have the 9 MiB of memory that one caller may have while others need some. Please try again in 10 seconds."
+	c := &gittest.Client{Dir: t.TempDir()}
+	contains(t, c.Refused(t, "clone", f.url(developer, "group/project"), "."), "remote: "+sentence, "429")
+	contains(t, c.Refused(t, "clone", f.url(reporter, "group/project"), "."),
+		"remote: The server is busy: its Git processes have the 18 MiB of memory that it allows them together. Please try again in 10 seconds.", "503")
+	answer, text := f.do(t, http.MethodPost, "/group/project.git/git-upload-pack", developer,
+		http.Header{"Content-Type": {fetchType}, "Git-Protocol": {"version=2"}}, lsRefs())
+	if want := fmt.Sprintf("%04xERR %s", len(sentence)+8, sentence); answer.Header.Get("Retry-After") != "10" || text != want {
+		t.Errorf("got %d %v %q", answer.StatusCode, answer.Header, text)
+	}
+	cancel()
+	<-ended
 }
 
 func TestRateLimits_ofGit(t *testing.T) {

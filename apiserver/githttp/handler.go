@@ -137,7 +137,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 	ctx, stop := context.WithTimeoutCause(r.Context(), h.Timeout, errTimeout)
 	defer stop()
 	if req.advertise {
-		return h.advertise(ctx, out, req, project)
+		return req.refused(h.advertise(ctx, out, req, project))
 	}
 	in, err := newBody(out.control, r.Body, req, h, project.Repository.MaxPush())
 	if err != nil {
@@ -153,9 +153,9 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 	}
 	defer release()
 	if req.service == git.ReceivePack {
-		return h.receive(r.Context(), out, in, req, caller, project)
+		return req.refused(h.receive(r.Context(), out, in, req, caller, project))
 	}
-	return h.upload(ctx, out, in, req, project)
+	return req.refused(h.upload(ctx, out, in, req, project))
 }
 
 // advertise lists the refs, or says that a project takes no pushes.

@@ -50,6 +50,8 @@ func Busy(err error) *endpoint.Error {
 	switch {
 	case errors.As(err, &busy) && busy.Own:
 		return endpoint.TooManyAtOnce(busy.Error(), busy.RetryAfter)
+	case errors.As(err, &busy) && busy.Reason != "":
+		return endpoint.BusyWith(busy.Error(), busy.RetryAfter)
 	case errors.As(err, &busy):
 		return endpoint.Busy(busy.RetryAfter)
 	case errors.Is(err, git.ErrBusy):

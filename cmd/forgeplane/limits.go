@@ -12,14 +12,14 @@ import (
 
 // limits are the flags that bound what git takes, and what is given to it. 0 is no limit.
 type limits struct {
-	memory, archive, push, repository, imported resource.QuantityValue
-	cpu, importTime                             time.Duration
+	memory, memoryTotal, archive, push, repository, imported resource.QuantityValue
+	cpu, importTime                                          time.Duration
 }
 
 func defaultLimits() limits {
 	d := git.DefaultLimits
 	return limits{
-		memory: bytesValue(d.Memory), archive: bytesValue(d.Archive), push: bytesValue(d.Push), repository: bytesValue(d.Repository),
+		memory: bytesValue(d.Memory), memoryTotal: bytesValue(git.HalfMemory()), archive: bytesValue(d.Archive), push: bytesValue(d.Push), repository: bytesValue(d.Repository),
 		imported: bytesValue(d.Import), cpu: d.CPU, importTime: d.ImportTime,
 	}
 }
@@ -30,6 +30,7 @@ func bytesValue(n int64) resource.QuantityValue {
 
 func (l *limits) bind(f *pflag.FlagSet) {
 	f.Var(&l.memory, "git-memory-limit", "memory that one git process may allocate, the files that it maps aside, as in 2Gi; 0 for any amount")
+	f.Var(&l.memoryTotal, "git-memory-total", "memory that all git processes may have together, the files that they map aside; half of what the container or the machine has by default; 0 for any amount")
 	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process may take; 0 for any amount")
 	f.Var(&l.archive, "max-archive-size", "size of an archive before it is compressed; 0 for any size")
 	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each of them when it is unpacked; 0 for any size")
@@ -42,8 +43,10 @@ func (l *limits) bind(f *pflag.FlagSet) {
 const leastMemory = 128 << 20
 
 func (l *limits) validate() error {
-	if n := l.memory.Value(); n != 0 && n < leastMemory {
-		return fmt.Errorf("--git-memory-limit must be 128Mi or more, or 0 for any amount, not %s", &l.memory)
+	for flag, value := range map[string]*resource.QuantityValue{"git-memory-limit": &l.memory, "git-memory-total": &l.memoryTotal} {
+		if n := value.Value(); n != 0 && n < leastMemory {
+			return fmt.Errorf("--%s must be 128Mi or more, or 0 for any amount, not %s", flag, value)
+		}
 	}
 	for flag, value := range map[string]*resource.QuantityValue{
 		"max-archive-size": &l.archive, "max-push-size": &l.push, "max-repository-size": &l.repository, "max-import-size": &l.imported,
@@ -64,7 +67,7 @@ func (l *limits) validate() error {
 func (l *limits) git() git.Limits {
 	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
 	return git.Limits{
-		Memory: size(l.memory), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), Repository: size(l.repository),
+		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), Repository: size(l.repository),
 		Import: size(l.imported), ImportTime: unlimited(l.importTime),
 	}
 }

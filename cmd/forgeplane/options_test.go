@@ -38,6 +38,7 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--maintenance-concurrency":    {"--maintenance-concurrency=-1"},
 		"--maintenance-timeout":        {"--maintenance-timeout=0s"},
 		"--git-memory-limit":           {"--git-memory-limit=10Mi"},
+		"--git-memory-total":           {"--git-memory-total=10Mi"},
 		"--git-cpu-limit":              {"--git-cpu-limit=10ms"},
 		"--max-archive-size":           {"--max-archive-size=-1"},
 		"--max-push-size":              {"--max-push-size=-1Gi"},
@@ -61,18 +62,21 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 
 func TestLimits_zeroIsNone(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(parse(t).gitLimits.git()).To(Equal(git.DefaultLimits))
-	none := parse(t, "--git-memory-limit=0", "--git-cpu-limit=0s", "--max-archive-size=0", "--max-push-size=0", "--max-repository-size=0",
+	usual := git.DefaultLimits
+	usual.MemoryTotal = git.HalfMemory()
+	g.Expect(usual.MemoryTotal).To(BeNumerically(">", 0))
+	g.Expect(parse(t).gitLimits.git()).To(Equal(usual))
+	none := parse(t, "--git-memory-limit=0", "--git-memory-total=0", "--git-cpu-limit=0s", "--max-archive-size=0", "--max-push-size=0", "--max-repository-size=0",
 		"--max-import-size=0", "--import-timeout=0s")
 	g.Expect(none.validate()).To(Succeed())
 	g.Expect(none.gitLimits.git()).To(Equal(git.Limits{
-		Memory: -1, CPU: -1, Archive: -1, Push: -1, Repository: -1, Import: -1, ImportTime: -1,
+		Memory: -1, MemoryTotal: -1, CPU: -1, Archive: -1, Push: -1, Repository: -1, Import: -1, ImportTime: -1,
 	}))
-	chosen := parse(t, "--git-memory-limit=2Gi", "--git-cpu-limit=1m", "--max-archive-size=3M", "--max-push-size=4Mi", "--max-repository-size=5Mi",
+	chosen := parse(t, "--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=1m", "--max-archive-size=3M", "--max-push-size=4Mi", "--max-repository-size=5Mi",
 		"--max-import-size=6Mi", "--import-timeout=7m")
 	g.Expect(chosen.validate()).To(Succeed())
 	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{
-		Memory: 2 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, Repository: 5 << 20, Import: 6 << 20, ImportTime: 7 * time.Minute,
+		Memory: 2 << 30, MemoryTotal: 3 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, Repository: 5 << 20, Import: 6 << 20, ImportTime: 7 * time.Minute,
 	}))
 }
 

@@ -2,6 +2,7 @@
 //
 // Slots are held by at most so many callers at once. No caller holds more than a share of them, and callers who have not signed in
 // leave some to those who have. When all slots are taken, callers take turns: a caller with many requests waits behind one with few.
+// What takes more than other things does takes several slots at once.
 package fair
 
 import (
@@ -50,11 +51,16 @@ type Busy struct {
 	Own bool
 	// RetryAfter is when it makes sense to try again.
 	RetryAfter time.Duration
+	// Reason is a sentence of its own where What is not counted in requests, and names the limit; "" otherwise.
+	Reason string
 }
 
 // Error is a sentence for the caller.
 func (b *Busy) Error() string {
 	again := fmt.Sprintf("Please try again in %d seconds.", int(b.RetryAfter.Round(time.Second)/time.Second))
+	if b.Reason != "" {
+		return b.Reason + " " + again
+	}
 	if b.Own {
 		return fmt.Sprintf("You have %d of %d %s running at once, and others waiting. %s", b.Limit, b.Limit, b.What, again)
 	}
@@ -70,6 +76,8 @@ type Slots struct {
 	what    string
 	limits  Limits
 	metrics metrics
+	// own and others are what Busy.Reason says, with the limit in it; "" for what is counted in requests.
+	own, others string
 
 	mu      sync.Mutex
 	callers map[Key]*caller
@@ -117,33 +125,42 @@ func New(name, what string, l Limits) *Slots {
 // Enter waits for a slot for the caller of ctx, who holds it until leave is called. The error is *Busy where that takes too long or
 // too many wait already, and that of ctx where it ends.
 func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
-	key := From(ctx)
-	granted, c, err := s.ask(key)
+	h, err := s.Take(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	leave = func() { s.leave(c) }
+	return h.Leave, nil
+}
+
+// Take waits as Enter does, for a weight of slots that the caller holds together. A weight that is more than a share is there when
+// the caller holds nothing else.
+func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
+	granted, c, err := s.ask(From(ctx), weight)
+	if err != nil {
+		return nil, err
+	}
+	held := &Hold{slots: s, caller: c, weight: weight}
 	if granted == nil {
-		return leave, nil
+		return held, nil
 	}
 	patience, stop := context.WithTimeout(ctx, s.limits.Wait)
 	defer stop()
 	select {
-	case <-granted.Value.(chan struct{}):
-		return leave, nil
+	case <-granted.Value.(waiter).granted:
+		return held, nil
 	case <-patience.Done():
 	}
 	late := !s.abandon(c, granted)
 	switch {
 	case late && ctx.Err() == nil:
-		return leave, nil
+		return held, nil
 	case late:
-		leave()
+		held.Leave()
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return nil, s.refuse(c)
+	return nil, s.refuse(c, weight)
 }
 
 // share is how many slots a caller may hold.
@@ -154,13 +171,28 @@ func (s *Slots) share(k Key) int {
 	return s.limits.Share
 }
 
-// free reports whether there is a slot for somebody of a class.
-func (s *Slots) free(class int) bool {
-	return s.held < s.limits.Total && (class == 0 || s.anonymous < s.limits.Total-s.limits.Reserved)
+// may reports whether a caller may hold a weight more, as far as the own share goes.
+func (s *Slots) may(c *caller, weight int) bool {
+	return c.held == 0 || c.held+weight <= s.share(c.key)
 }
 
-// ask takes a slot, or a place among those who wait: a channel that is closed when the slot is there.
-func (s *Slots) ask(k Key) (granted *list.Element, c *caller, err error) {
+// free reports whether there are slots for somebody of a class.
+func (s *Slots) free(class, weight int) bool {
+	open := s.limits.Total - s.limits.Reserved
+	return (s.held == 0 || s.held+weight <= s.limits.Total) && (class == 0 || s.anonymous == 0 || s.anonymous+weight <= open)
+}
+
+// waiter is a request that waits: granted is closed when its slots are there.
+type waiter struct {
+	granted chan struct{}
+	weight  int
+}
+
+// first is the weight of what a caller has waited for longest.
+func (c *caller) first() int { return c.waiting.Front().Value.(waiter).weight }
+
+// ask takes slots, or a place among those who wait.
+func (s *Slots) ask(k Key, weight int) (granted *list.Element, c *caller, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c = s.callers[k]
@@ -168,24 +200,24 @@ func (s *Slots) ask(k Key) (granted *list.Element, c *caller, err error) {
 		c = &caller{key: k}
 	}
 	class := k.class()
-	if c.held < s.share(k) && s.free(class) {
+	if s.may(c, weight) && s.free(class, weight) {
 		s.callers[k] = c
-		s.take(c)
+		s.take(c, weight)
 		return nil, c, nil
 	}
 	if c.waiting.Len() >= queued || s.waiting[class] >= queuedInAll {
-		return nil, nil, s.busy(c)
+		return nil, nil, s.busy(c, weight)
 	}
 	s.callers[k] = c
 	s.waiting[class]++
-	granted = c.waiting.PushBack(make(chan struct{}))
+	granted = c.waiting.PushBack(waiter{make(chan struct{}), weight})
 	s.enqueue(c)
 	return granted, c, nil
 }
 
 // enqueue gives a caller a turn who waits and may hold more.
 func (s *Slots) enqueue(c *caller) {
-	if c.queued == nil && c.waiting.Len() > 0 && c.held < s.share(c.key) {
+	if c.queued == nil && c.waiting.Len() > 0 && s.may(c, c.first()) {
 		s.turn++
 		c.turn = s.turn
 		c.queued = s.turns[c.key.class()].PushBack(c)
@@ -199,19 +231,14 @@ func (s *Slots) dequeue(c *caller) {
 	}
 }
 
-func (s *Slots) take(c *caller) {
-	c.held++
-	s.held++
-	s.anonymous += c.key.class()
+func (s *Slots) take(c *caller, weight int) {
+	c.held += weight
+	s.held += weight
+	s.anonymous += weight * c.key.class()
 }
 
-// leave gives a slot back, which goes to whoever's turn it is.
-func (s *Slots) leave(c *caller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.held--
-	s.held--
-	s.anonymous -= c.key.class()
+// settle gives what is free to whoever's turn it is, after a caller holds less.
+func (s *Slots) settle(c *caller) {
 	s.enqueue(c)
 	s.grant()
 	s.forget(c)
@@ -221,18 +248,19 @@ func (s *Slots) leave(c *caller) {
 func (s *Slots) grant() {
 	for c := s.next(); c != nil; c = s.next() {
 		s.dequeue(c)
-		s.take(c)
+		w := c.waiting.Remove(c.waiting.Front()).(waiter)
+		s.take(c, w.weight)
 		s.waiting[c.key.class()]--
-		close(c.waiting.Remove(c.waiting.Front()).(chan struct{}))
+		close(w.granted)
 		s.enqueue(c)
 	}
 }
 
-// next is the caller whose turn it is, if there is a slot.
+// next is the caller whose turn it is, if there are slots.
 func (s *Slots) next() *caller {
 	var next *caller
 	for class := range s.turns {
-		if first := s.turns[class].Front(); first != nil && s.free(class) {
+		if first := s.turns[class].Front(); first != nil && s.free(class, first.Value.(*caller).first()) {
 			if c := first.Value.(*caller); next == nil || c.turn < next.turn {
 				next = c
 			}
@@ -246,16 +274,16 @@ func (s *Slots) abandon(c *caller, granted *list.Element) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-granted.Value.(chan struct{}):
+	case <-granted.Value.(waiter).granted:
 		return false
 	default:
 	}
 	c.waiting.Remove(granted)
 	s.waiting[c.key.class()]--
-	if c.waiting.Len() == 0 {
+	if c.queued != nil && (c.waiting.Len() == 0 || !s.may(c, c.first())) {
 		s.dequeue(c)
 	}
-	s.forget(c)
+	s.settle(c) // what comes behind may be lighter
 	return true
 }
 
@@ -267,14 +295,20 @@ func (s *Slots) forget(c *caller) {
 }
 
 // refuse is the error for a caller who has waited too long.
-func (s *Slots) refuse(c *caller) error {
+func (s *Slots) refuse(c *caller, weight int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.busy(c)
+	return s.busy(c, weight)
 }
 
-func (s *Slots) busy(c *caller) error {
-	b := &Busy{What: s.what, Limit: s.share(c.key), Own: c.key != (Key{}) && c.held >= s.share(c.key), RetryAfter: retryAfter}
+func (s *Slots) busy(c *caller, weight int) error {
+	b := &Busy{What: s.what, Limit: s.share(c.key), Own: c.key != (Key{}) && !s.may(c, weight), RetryAfter: retryAfter}
+	if s.own != "" {
+		b.Reason = fmt.Sprintf(s.others, s.limits.Total)
+		if b.Own {
+			b.Reason = fmt.Sprintf(s.own, b.Limit)
+		}
+	}
 	if b.Own {
 		s.metrics.refusedShare++
 	} else {

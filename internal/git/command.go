@@ -58,7 +58,11 @@ type command struct {
 	secrets  []string  // never to be seen in an Error
 	nice     bool      // others go first
 	bounds   bounds    // past those of the engine
+	within   bool      // another process waits for it
 }
+
+// light reports whether the command has its memory from the part that is kept for what others wait for.
+func (c command) light() bool { return c.within || light[c.args[0]] }
 
 // run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
 // stdout are no longer used, so these must not block for good.
@@ -83,10 +87,11 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	}
 
 	b := e.bounds.atMost(c.bounds)
-	err := e.start(cmd, b, c.nice)
+	has, err := e.start(ctx, cmd, b, c)
 	if err == nil {
 		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
 	}
+	short := has.end()
 	if kill != nil {
 		kill.Stop()
 		_ = signal(syscall.SIGKILL) // whoever of the group has outlived its leader
@@ -96,6 +101,9 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if short != nil {
+		return &Error{Command: c.args[0], ExitCode: -1, Err: short}
 	}
 	failure := &Error{Command: c.args[0], ExitCode: -1, Stderr: redact(stderr.String(), c.secrets), Err: err}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

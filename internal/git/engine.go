@@ -36,6 +36,8 @@ type Options struct {
 	Limits Limits
 	// Slots are shared by those who call.
 	Slots Slots
+	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. 30 seconds if 0.
+	MemoryWait time.Duration
 }
 
 // commandTimeout is what CommandTimeout is if nobody says it.
@@ -47,6 +49,7 @@ type Engine struct {
 	version Version
 	env     []string
 	bounds  bounds
+	memory  *memory
 	// halts says that processes are bounded while they are halted.
 	halts   bool
 	readers *readers
@@ -87,10 +90,12 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv)}
 	e.limits, e.archiveDirs = o.Limits.complete(), map[string]string{}
-	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}
+	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}.atMost(bounds{memory: e.limits.MemoryTotal})
+	e.memory = newMemory(e.limits.MemoryTotal, o.MemoryWait)
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
 	e.share(o.Slots)
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))
+	e.memory.evict = e.readers.dismiss
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := e.answer(ctx, "version")

@@ -16,3 +16,18 @@ func NewSideband(to io.Writer) *sideband {
 
 // End is end.
 func (s *sideband) End(err error) error { return s.end(err) }
+
+// HalfOf is HalfMemory of another machine.
+var HalfOf = halfOf
+
+// HeavyMemory is how many MiB the processes have that are not light, as far as they were measured.
+func (e *Engine) HeavyMemory() (sum int) {
+	e.memory.mu.Lock()
+	defer e.memory.mu.Unlock()
+	for a := range e.memory.running {
+		if a.slots == e.memory.heavy {
+			sum += a.has
+		}
+	}
+	return sum
+}

@@ -12,6 +12,9 @@ import (
 type Limits struct {
 	// Memory is how many bytes of data one process of git may have: what it allocates, without the files that it maps. 1 GiB by default.
 	Memory int64
+	// MemoryTotal is how many bytes of memory all processes of git have together, without the files that they map. Half of what the
+	// process may have by default, which is no limit where that is not known.
+	MemoryTotal int64
 	// CPU is how much processor time one process of git may take. Half an hour by default; whole seconds count.
 	CPU time.Duration
 	// Archive is how many bytes an archive may have before it is compressed. 2 GiB by default.
@@ -34,7 +37,7 @@ var DefaultLimits = Limits{
 // complete returns the limits with their defaults; 0 is no limit in them.
 func (l Limits) complete() Limits {
 	return Limits{
-		Memory: or(l.Memory, DefaultLimits.Memory), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
+		Memory: or(l.Memory, DefaultLimits.Memory), MemoryTotal: or(l.MemoryTotal, HalfMemory()), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
 		Push: or(l.Push, DefaultLimits.Push), Repository: or(l.Repository, DefaultLimits.Repository),
 		Import: or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
 	}

@@ -67,7 +67,7 @@ func TestProcesses_bounded(t *testing.T) {
 func TestProcesses_withoutLimits(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "limits")
 	binary := script(t, `case "$1" in version) ;; *) cat /proc/self/limits >`+seen+`; esac; exec git "$@"`)
-	r := repository(t, limited(t, binary, git.Limits{Memory: -1, CPU: -1}), t.TempDir(), "a.git")
+	r := repository(t, limited(t, binary, git.Limits{Memory: -1, MemoryTotal: -1, CPU: -1}), t.TempDir(), "a.git")
 	g := NewWithT(t)
 	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	text, err := os.ReadFile(seen)

@@ -38,6 +38,7 @@ func (r *Repository) Quarantine(path string) (*Quarantine, error) {
 // quarantined is a command that sees the objects of a push as well.
 func (r *Repository) quarantined(q *Quarantine, args ...string) command {
 	c := r.command(args...)
+	c.within = true // the push waits for it
 	if q != nil {
 		// Relative, since the list of alternates has a syntax of its own for some characters.
 		c.env = append(c.env, "GIT_OBJECT_DIRECTORY=objects/"+q.name, "GIT_ALTERNATE_OBJECT_DIRECTORIES=objects")

@@ -44,7 +44,7 @@ type reader struct {
 var readerBounds = bounds{memory: 256 << 20}
 
 // startReader starts one that works in the directory of a repository.
-func (e *Engine) startReader(dir string) (_ *reader, err error) {
+func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err error) {
 	requests, in, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a reader: %w", err)
@@ -62,13 +62,17 @@ func (e *Engine) startReader(dir string) (_ *reader, err error) {
 	cmd.Stderr = said
 	b := e.bounds.atMost(readerBounds)
 	b.cpu = 0 // it may live long, and each use has its time
-	if err := e.start(cmd, b, false); err != nil {
+	has, err := e.start(ctx, cmd, b, command{args: []string{"cat-file"}})
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
 	}
 	r := &reader{in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), group: cmd.Process.Pid, exited: make(chan struct{})}
 	go func() {
 		defer close(r.exited)
-		r.failure = b.exceeded(cmd.Wait(), said.String())
+		failed := cmd.Wait()
+		if r.failure = has.end(); r.failure == nil {
+			r.failure = b.exceeded(failed, said.String())
+		}
 	}()
 	return r, nil
 }

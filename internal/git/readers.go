@@ -73,7 +73,7 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 	}
 	defer leave()
 	for {
-		one, used, evicted, err := p.take(r, s)
+		one, used, evicted, err := p.take(ctx, r, s)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (p *readers) tidy(dir string, s *shelf) {
 }
 
 // take returns a reader, and whether it was used before. evicted is for put.
-func (p *readers) take(r *Repository, s *shelf) (one *reader, used bool, evicted int, err error) {
+func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reader, used bool, evicted int, err error) {
 	p.mu.Lock()
 	evicted = s.evicted
 	if p.closed {
@@ -147,7 +147,7 @@ func (p *readers) take(r *Repository, s *shelf) (one *reader, used bool, evicted
 	if err := r.Check(); err != nil {
 		return nil, false, 0, err
 	}
-	one, err = p.engine.startReader(r.dir)
+	one, err = p.engine.startReader(ctx, r.dir)
 	return one, false, evicted, err
 }
 
@@ -192,6 +192,20 @@ func (p *readers) evict(dir string) {
 	var ended []*reader
 	if s := p.shelves[dir]; s != nil {
 		ended = p.clear(s)
+		p.tidy(dir, s)
+	}
+	p.mu.Unlock()
+	for _, one := range ended {
+		one.close()
+	}
+}
+
+// dismiss ends the readers that nobody uses.
+func (p *readers) dismiss() {
+	p.mu.Lock()
+	var ended []*reader
+	for dir, s := range p.shelves {
+		ended = append(ended, p.clear(s)...)
 		p.tidy(dir, s)
 	}
 	p.mu.Unlock()

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -11,20 +12,28 @@ import (
 // niceness is that of commands that others need not wait for.
 const niceness = 10
 
-// start starts a process of git as the leader of a group of its own. It is bounded before it does anything, and so is whatever it
-// starts. Every process of git begins here.
-func (e *Engine) start(cmd *exec.Cmd, b bounds, nice bool) error {
+// start starts a process of git as the leader of a group of its own, when there is memory for it. It is bounded before it does anything,
+// and so is whatever it starts. Every process of git begins here. Whoever has started it calls end of the memory when it has ended.
+func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command) (*allotment, error) {
+	has, err := e.memory.allot(ctx, c.light())
+	if err != nil {
+		return nil, err
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var err error
 	if e.halts {
 		err = startHalted(cmd, b)
 	} else {
 		err = startByShell(cmd, b)
 	}
-	if err == nil && nice {
+	if err != nil {
+		_ = has.end() // nothing has begun
+		return nil, err
+	}
+	has.began(cmd.Process.Pid)
+	if c.nice {
 		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness) // it may have ended
 	}
-	return err
+	return has, nil
 }
 
 // startByShell has a shell set the bounds and become git. It takes half as long again as git does to start, and works everywhere.

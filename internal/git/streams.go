@@ -39,15 +39,24 @@ func (e *Engine) share(s Slots) {
 
 // Slots returns the slots of the engine, which are collectors of metrics.
 func (e *Engine) Slots() []*fair.Slots {
-	return []*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots}
+	return []*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots, e.memory.heavy, e.memory.light}
 }
 
 // enter waits for a slot for the caller of ctx, which is held until leave.
 func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
-	leave, err = s.Enter(ctx)
+	h, err := take(ctx, s, 1)
+	if err != nil {
+		return nil, err
+	}
+	return h.Leave, nil
+}
+
+// take waits for a weight of slots.
+func take(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
+	h, err := s.Take(ctx, weight)
 	var busy *fair.Busy
 	if errors.As(err, &busy) {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
-	return leave, err
+	return h, err
 }

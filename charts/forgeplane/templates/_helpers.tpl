@@ -48,6 +48,9 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- end }}
 {{- with $values.limits }}
 - --git-memory-limit={{ .gitMemory }}
+{{- if ne (toString .gitMemoryTotal) "" }}
+- --git-memory-total={{ .gitMemoryTotal }}
+{{- end }}
 - --git-cpu-limit={{ .gitCPU }}
 - --max-archive-size={{ .archiveSize }}
 - --max-push-size={{ .pushSize }}

@@ -1,0 +1,63 @@
+package git
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// groups remembers to which group each process of the machine belongs, so that a look at the memory reads only that of the own ones.
+type groups map[int]int
+
+// measure adds the anonymous memory of each process to that of its group, in bytes. Pages of files do not count, which the kernel takes
+// back when it needs them. What cannot be read counts nothing.
+func (g *groups) measure(bytesOf map[int]int64) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	names, _ := dir.Readdirnames(-1)
+	_ = dir.Close()
+	now := make(groups, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		group, known := (*g)[pid]
+		if _, leads := bytesOf[pid]; leads {
+			group = pid
+		} else if !known {
+			group = groupOf(name)
+		}
+		now[pid] = group
+		if _, own := bytesOf[group]; own {
+			bytesOf[group] += anonymous(name)
+		}
+	}
+	*g = now
+}
+
+// groupOf reads the group of a process; 0 if it has ended.
+func groupOf(pid string) int {
+	text, _ := os.ReadFile("/proc/" + pid + "/stat")
+	// The name of the program is in brackets, and may hold anything. State, parent and group follow.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 3 {
+		return 0
+	}
+	group, _ := strconv.Atoi(string(fields[2]))
+	return group
+}
+
+// anonymous reads how many bytes of memory a process has that are not those of files.
+func anonymous(pid string) int64 {
+	text, _ := os.ReadFile("/proc/" + pid + "/statm")
+	fields := bytes.Fields(text)
+	if len(fields) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, _ := strconv.ParseInt(string(fields[2]), 10, 64)
+	return (resident - shared) * int64(os.Getpagesize())
+}

@@ -1,0 +1,208 @@
+package git_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// begin is a client that says when it has got something.
+type begin struct {
+	begun chan struct{}
+	once  sync.Once
+}
+
+func (b *begin) Write(p []byte) (int, error) {
+	b.once.Do(func() { close(b.begun) })
+	return len(p), nil
+}
+
+// greedy is a repository of which every archive takes 64 MiB of memory until finish, and of which the commit small can be read.
+func greedy(t *testing.T, total int64, wait time.Duration) (e *git.Engine, r *git.Repository, small string, finish func()) {
+	t.Helper()
+	c := gittest.New(t, "sha1")
+	small = c.Commit(t, "a", "a")
+	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", small+"^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+
+		strings.Repeat("m", 64<<20))
+	c.Git(t, "update-ref", "refs/heads/large", large)
+	end := filepath.Join(t.TempDir(), "end")
+	binary := script(t, `case "$1" in archive) git cat-file commit `+large+` | { head -c 200000; until [ -e `+end+` ]; do sleep 0.05; done; cat >/dev/null; };;
+	*) exec git "$@";; esac`)
+	e = scarce(t, git.Options{Binary: binary, Limits: git.Limits{MemoryTotal: total}, MemoryWait: wait})
+	return e, repository(t, e, bareStorage(t, c), "b.git"), small, func() {
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func scarce(t *testing.T, o git.Options) *git.Engine {
+	t.Helper()
+	e, err := git.NewEngine(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// archive asks for an archive for a caller.
+func archive(t *testing.T, r *git.Repository, k fair.Key, commit string) (begun <-chan struct{}, ended <-chan error) {
+	t.Helper()
+	to, result := &begin{begun: make(chan struct{})}, make(chan error, 1)
+	go func() {
+		result <- r.Archive(fair.With(t.Context(), k), git.Archive{Commit: commit, Prefix: rand.Text(), Format: git.Tar}, to)
+	}()
+	return to.begun, result
+}
+
+func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
+	for name, enough := range map[string]bool{"with less than they take": false, "with as much as they take": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, r, small, finish := greedy(t, map[bool]int64{false: 200 << 20, true: 1 << 30}[enough], 0)
+			ended := make(chan error, 4)
+			begun, modest := archive(t, r, fair.User(2), small)
+			g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+			for range 3 {
+				_, greedy := archive(t, r, fair.User(1), small)
+				go func() { ended <- <-greedy }()
+			}
+			if enough {
+				g.Consistently(ended).Should(BeEmpty())
+			} else {
+				var err error
+				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
+				g.Expect(git.LimitReached(err)).To(Equal("This was ended because it takes more memory than there is: the server allows all Git processes "+
+					"together 200 MiB. Ask for less, or try again later."), "%v", err)
+				ended <- nil
+			}
+			_, _, err := r.Read(fair.With(t.Context(), fair.User(1)), small, 1000)
+			g.Expect(err).NotTo(HaveOccurred(), "what is small goes on")
+			finish()
+			for range 3 {
+				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()), "the others of the same caller")
+			}
+			g.Eventually(modest).WithTimeout(time.Minute).Should(Receive(BeNil()), "another caller")
+		})
+	}
+}
+
+func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
+	g := NewWithT(t)
+	_, r, small, finish := greedy(t, 100<<20, 100*time.Millisecond) // 75 for what is heavy
+	begun, running := archive(t, r, fair.User(1), small)
+	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+	// Its 64 MiB count when they are there.
+	refused := func(k fair.Key) func() string {
+		return func() string {
+			err := r.Archive(fair.With(t.Context(), k), git.Archive{Commit: small, Prefix: rand.Text(), Format: git.Zip}, io.Discard)
+			if busy := (*fair.Busy)(nil); errors.As(err, &busy) && errors.Is(err, git.ErrBusy) {
+				return busy.Error()
+			}
+			return ""
+		}
+	}
+	g.Eventually(refused(fair.User(1))).WithTimeout(time.Minute).Should(Equal(
+		"Your Git processes have the 37 MiB of memory that one caller may have while others need some. Please try again in 10 seconds."))
+	g.Eventually(refused(fair.User(2))).WithTimeout(time.Minute).Should(Equal(
+		"The server is busy: its Git processes have the 75 MiB of memory that it allows them together. Please try again in 10 seconds."))
+	_, err := r.MergeBase(fair.With(t.Context(), fair.User(2)), small, small, nil)
+	g.Expect(err).NotTo(HaveOccurred(), "what a push is decided by")
+
+	finish()
+	g.Eventually(running).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	_, waited := archive(t, r, fair.User(2), small)
+	g.Eventually(waited).WithTimeout(time.Minute).Should(Receive(BeNil()))
+}
+
+func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
+	g := NewWithT(t)
+	e, r, small, finish := greedy(t, 100<<20, time.Minute)
+	begun, running := archive(t, r, fair.User(1), small)
+	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+	g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+
+	_, waiting := archive(t, r, fair.User(2), small)
+	var err error
+	g.Eventually(running).WithTimeout(time.Minute).Should(Receive(&err))
+	g.Expect(git.LimitReached(err)).To(ContainSubstring("100 MiB"), "%v", err)
+	finish()
+	g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+}
+
+// A reader that waits for its next use is in nobody's way.
+func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
+	g := NewWithT(t)
+	// For two readers.
+	e := scarce(t, git.Options{ReaderIdle: time.Hour, Limits: git.Limits{MemoryTotal: 16 << 20}, MemoryWait: time.Minute})
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	for range 5 {
+		_, _, err := repository(t, e, bareStorage(t, c), "b.git").Read(fair.With(t.Context(), fair.User(1)), id, 1000)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func TestMemoryOfAllProcesses_givesUpWithTheRequest(t *testing.T) {
+	g := NewWithT(t)
+	e, r, small, finish := greedy(t, 100<<20, time.Minute)
+	begun, running := archive(t, r, fair.User(1), small)
+	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+	g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	ctx, cancel := context.WithTimeout(fair.With(t.Context(), fair.User(2)), 50*time.Millisecond)
+	defer cancel()
+	err := r.Archive(ctx, git.Archive{Commit: small, Prefix: "b", Format: git.Tar}, io.Discard)
+	g.Expect(err).To(MatchError(context.DeadlineExceeded))
+	finish()
+	g.Eventually(running).WithTimeout(time.Minute).Should(Receive())
+}
+
+func TestHalfMemory(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	const machine = "proc/meminfo"
+	for name, tt := range map[string]struct {
+		root fs.FS
+		want int64
+	}{
+		"nothing is known": {fstest.MapFS{}, 0},
+		"the machine":      {fstest.MapFS{machine: file("MemTotal:       24683840 kB\nMemFree: 1 kB\n")}, 12052 << 20},
+		"version 2, in a container": {fstest.MapFS{
+			machine: file("MemTotal: 24683840 kB\n"), "proc/self/cgroup": file("0::/\n"), "sys/fs/cgroup/memory.max": file("536870912\n"),
+		}, 256 << 20},
+		"version 2, without a limit": {fstest.MapFS{
+			machine: file("MemTotal: 2048 kB\n"), "proc/self/cgroup": file("0::/\n"), "sys/fs/cgroup/memory.max": file("max\n"),
+		}, 1 << 20},
+		"version 2, of a group above": {fstest.MapFS{
+			"proc/self/cgroup": file("0::/a.slice/b.service\n"), "sys/fs/cgroup/a.slice/b.service/memory.max": file("max\n"),
+			"sys/fs/cgroup/a.slice/memory.max": file("4194304\n"),
+		}, 2 << 20},
+		"version 1, in a container": {fstest.MapFS{
+			machine: file("MemTotal: 24683840 kB\n"), "proc/self/cgroup": file("5:cpu:/docker/1\n4:memory:/docker/1\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("1073741824\n"),
+		}, 512 << 20},
+		"version 1, without a limit": {fstest.MapFS{
+			machine: file("MemTotal: 2048 kB\n"), "proc/self/cgroup": file("4:memory:/\n"),
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": file("9223372036854771712\n"),
+		}, 1 << 20},
+	} {
+		if got := git.HalfOf(tt.root); got != tt.want {
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
+		}
+	}
+}
