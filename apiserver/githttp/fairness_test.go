@@ -165,8 +165,13 @@ func TestMemory_whereThereIsNone(t *testing.T) {
 	f := newForgeOn(t, git.Options{Binary: binary, Limits: git.Limits{MemoryTotal: 24 << 20}, MemoryWait: 10 * time.Millisecond})
 	f.add(t, "group/project", "sha1")
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { _, err := f.fetch(ctx, strings.NewReader(lsRefs())); ended <- err }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if answer, err := f.fetch(ctx, strings.NewReader(lsRefs())); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
 	started(t, pidFile)
 	const sentence = "Your Git processes have the 9 MiB of memory that one caller may have while others need some. Please try again in 10 seconds."
 	c := &gittest.Client{Dir: t.TempDir()}

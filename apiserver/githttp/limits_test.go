@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,6 +45,55 @@ func TestPush_unpacksTooMuch(t *testing.T) {
 		if files > 0 {
 			c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
 		}
+	}
+}
+
+// onDisk is how many bytes the objects of a repository take.
+func onDisk(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(dir, "objects"), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// Many objects, each of which is small enough.
+func TestPush_unpacksTooMuchTogether(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Push: 2 << 20, PushUnpacked: 8 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	for about, commits := range map[string]int{"loose": 1, "packed": 12} {
+		c := gittest.New(t, "sha1")
+		for i := range commits {
+			c.Commit(t, fmt.Sprint(i), about)
+		}
+		c.Git(t, "push", "--quiet", "--force", f.url(developer, "group/project"), "main")
+		small := c.Git(t, "rev-parse", "HEAD")
+		for i := range 9 {
+			c.Commit(t, fmt.Sprint("zeros", i), strings.Repeat(fmt.Sprint(i), 1<<20))
+		}
+		before := onDisk(t, p.repository.Dir())
+		f.unchanged(t, p, func() {
+			contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
+				"remote: The objects of the push have more than the 8 MiB together that the server takes in one push when they are unpacked.")
+		})
+		if after := onDisk(t, p.repository.Dir()); after != before {
+			t.Errorf("%s: the repository had %d bytes before, and has %d now", about, before, after)
+		}
+		c.Git(t, "reset", "--quiet", "--hard", small)
+		for i := range 6 {
+			c.Commit(t, fmt.Sprint("zeros", i), strings.Repeat(fmt.Sprint(i), 1<<20))
+		}
+		c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 
 // limits are the flags that bound what git takes, and what is given to it. 0 is no limit.
 type limits struct {
-	memory, memoryTotal, archive, push, repository, imported resource.QuantityValue
-	cpu, importTime                                          time.Duration
+	memory, memoryTotal, archive, push, unpacked, repository, imported resource.QuantityValue
+	cpu, importTime                                                    time.Duration
 }
 
 func defaultLimits() limits {
 	d := git.DefaultLimits
 	return limits{
-		memory: bytesValue(d.Memory), memoryTotal: bytesValue(git.HalfMemory()), archive: bytesValue(d.Archive), push: bytesValue(d.Push), repository: bytesValue(d.Repository),
+		memory: bytesValue(d.Memory), memoryTotal: bytesValue(git.HalfMemory()), archive: bytesValue(d.Archive), push: bytesValue(d.Push), unpacked: bytesValue(d.PushUnpacked), repository: bytesValue(d.Repository),
 		imported: bytesValue(d.Import), cpu: d.CPU, importTime: d.ImportTime,
 	}
 }
@@ -34,6 +34,7 @@ func (l *limits) bind(f *pflag.FlagSet) {
 	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process may take; 0 for any amount")
 	f.Var(&l.archive, "max-archive-size", "size of an archive before it is compressed; 0 for any size")
 	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each of them when it is unpacked; 0 for any size")
+	f.Var(&l.unpacked, "max-push-unpacked-size", "size of all objects of one push together when they are unpacked; 0 for any size")
 	f.Var(&l.repository, "max-repository-size", "size on disk from which on a repository takes nothing more; 0 for any size")
 	f.Var(&l.imported, "max-import-size", "size on disk of an imported repository; 0 for any size")
 	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "how long an import may take; 0 for any time")
@@ -49,7 +50,7 @@ func (l *limits) validate() error {
 		}
 	}
 	for flag, value := range map[string]*resource.QuantityValue{
-		"max-archive-size": &l.archive, "max-push-size": &l.push, "max-repository-size": &l.repository, "max-import-size": &l.imported,
+		"max-archive-size": &l.archive, "max-push-size": &l.push, "max-push-unpacked-size": &l.unpacked, "max-repository-size": &l.repository, "max-import-size": &l.imported,
 	} {
 		if value.Sign() < 0 {
 			return fmt.Errorf("--%s must be a size, or 0 for any size, not %s", flag, value)
@@ -67,7 +68,7 @@ func (l *limits) validate() error {
 func (l *limits) git() git.Limits {
 	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
 	return git.Limits{
-		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), Repository: size(l.repository),
+		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), PushUnpacked: size(l.unpacked), Repository: size(l.repository),
 		Import: size(l.imported), ImportTime: unlimited(l.importTime),
 	}
 }

@@ -93,7 +93,7 @@ func TestHold_whatIsGivenUpLetsLighterOnesPass(t *testing.T) {
 		heavy := make(chan error, 1)
 		go func() { _, err := s.Take(fair.With(t.Context(), fair.User(2)), 5); heavy <- err }()
 		synctest.Wait()
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		light := make(chan error, 1)
 		go func() { _, err := s.Take(fair.With(t.Context(), fair.User(2)), 1); light <- err }()
 		synctest.Wait()

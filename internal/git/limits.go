@@ -21,6 +21,9 @@ type Limits struct {
 	Archive int64
 	// Push is how many bytes the objects of one push may have as they are sent, and each of them when it is unpacked. 2 GiB by default.
 	Push int64
+	// PushUnpacked is how many bytes the objects of one push may have together when they are unpacked. 64 GiB by default: a long history
+	// has thirty times of what is sent.
+	PushUnpacked int64
 	// Repository is how many bytes a repository may have on disk before it takes no more. 10 GiB by default.
 	Repository int64
 	// Import is how many bytes an imported repository may have on disk, and ImportTime how long the import may take. 10 GiB and six
@@ -31,15 +34,16 @@ type Limits struct {
 
 // DefaultLimits are those of which nobody has said anything.
 var DefaultLimits = Limits{
-	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour,
+	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour,
 }
 
 // complete returns the limits with their defaults; 0 is no limit in them.
 func (l Limits) complete() Limits {
 	return Limits{
 		Memory: or(l.Memory, DefaultLimits.Memory), MemoryTotal: or(l.MemoryTotal, HalfMemory()), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
-		Push: or(l.Push, DefaultLimits.Push), Repository: or(l.Repository, DefaultLimits.Repository),
-		Import: or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
+		Push: or(l.Push, DefaultLimits.Push), PushUnpacked: or(l.PushUnpacked, DefaultLimits.PushUnpacked),
+		Repository: or(l.Repository, DefaultLimits.Repository),
+		Import:     or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
 	}
 }
 

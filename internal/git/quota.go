@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // MaxPush is how many bytes the objects of one push may have. 0 is no limit.
 func (r *Repository) MaxPush() int64 { return r.engine.limits.Push }
 
-// CheckPush returns a *LimitError where a push brings more than the server allows: an object that is too large once it is unpacked, or
+// CheckPush returns a *LimitError where a push brings more than the server allows: objects that are too large once they are unpacked, or
 // more than the repository may have. A push without objects passes, so that a full repository can be made smaller.
 func (r *Repository) CheckPush(ctx context.Context, q *Quarantine) error {
 	if q == nil {
@@ -84,10 +85,11 @@ func (r *Repository) remeasured(n int64) measured {
 // mostExpansion is how many times larger something can be than what zlib makes of it.
 const mostExpansion = 1032
 
-// checkObjects looks for an object that is too large once it is unpacked. Deltas have no bound in how much they unpack to.
+// checkObjects looks for objects that are too large once they are unpacked, one of them or all together. Deltas have no bound in how
+// much they unpack to.
 func (r *Repository) checkObjects(ctx context.Context, q *Quarantine) error {
-	limit := r.engine.limits.Push
-	if limit == 0 {
+	each, together := r.engine.limits.Push, r.engine.limits.PushUnpacked
+	if each == 0 && together == 0 {
 		return nil
 	}
 	bytes, packed := int64(0), false
@@ -101,12 +103,14 @@ func (r *Repository) checkObjects(ctx context.Context, q *Quarantine) error {
 	if err != nil {
 		return err
 	}
-	if !packed && bytes <= limit/mostExpansion {
+	fits := func(limit int64) bool { return limit == 0 || bytes <= limit/mostExpansion }
+	if !packed && fits(each) && fits(together) {
 		return nil
 	}
 	c := r.command("cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectname) %(objectsize)")
 	c.env = append(c.env, "GIT_OBJECT_DIRECTORY=objects/"+q.name)
 	return r.pipe(ctx, c, func(out io.Reader) error {
+		sum := int64(0)
 		for lines := bufio.NewScanner(out); ; {
 			if !lines.Scan() {
 				return lines.Err()
@@ -116,8 +120,11 @@ func (r *Repository) checkObjects(ctx context.Context, q *Quarantine) error {
 			if err != nil {
 				return fmt.Errorf("git cat-file: unexpected line %.100q", lines.Bytes())
 			}
-			if n > limit {
-				return limitf("The object %s has %d bytes when it is unpacked, more than the %s that the server takes in one push.", id, n, FormatBytes(limit))
+			if each > 0 && n > each {
+				return limitf("The object %s has %d bytes when it is unpacked, more than the %s that the server takes in one push.", id, n, FormatBytes(each))
+			}
+			if sum += min(n, math.MaxInt64-sum); together > 0 && sum > together {
+				return limitf("The objects of the push have more than the %s together that the server takes in one push when they are unpacked.", FormatBytes(together))
 			}
 		}
 	})

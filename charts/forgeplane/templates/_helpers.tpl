@@ -54,6 +54,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --git-cpu-limit={{ .gitCPU }}
 - --max-archive-size={{ .archiveSize }}
 - --max-push-size={{ .pushSize }}
+- --max-push-unpacked-size={{ .pushUnpackedSize }}
 - --max-repository-size={{ .repositorySize }}
 - --max-import-size={{ .importSize }}
 - --import-timeout={{ .importTimeout }}
