@@ -45,6 +45,9 @@ type LabelValue string
 // LabelPersonal marks the group that holds the personal projects of a user; its value is the user's id.
 const LabelPersonal = "forgeplane.dev/personal"
 
+// AnnotationPersonal is beside LabelPersonal; its value is the UID of the user. One who is made anew under the id is somebody else.
+const AnnotationPersonal = "forgeplane.dev/personal-uid"
+
 // LabelCreator is on groups and projects that were made over REST; its value is the id of the user who made them, against whose
 // limits they count.
 const LabelCreator = "forgeplane.dev/creator"

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"context"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,7 @@ import (
 )
 
 // PersonalKey names the group that holds the personal projects of a user; home is the Kubernetes namespace of those of all users.
-// It is of the user's id, which is never given to another one, as usernames are.
+// It is of the user's id, which is not given to another one, as usernames are, unless an administrator pins it: see IsPersonal.
 func PersonalKey(u *v1alpha1.User, home string) client.ObjectKey {
 	return client.ObjectKey{Namespace: home, Name: naturalkey.Name("user", id(u.RESTID()))}
 }
@@ -23,11 +24,26 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 	return &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{v1alpha1.LabelPersonal: id(u.RESTID())},
+			Annotations: map[string]string{v1alpha1.AnnotationPersonal: string(u.UID)},
 		},
 		Spec: v1alpha1.GroupSpec{
 			Path: u.Spec.Username, Name: catalog.DisplayName(u), Visibility: v1alpha1.VisibilityPublic,
 		},
 	}
+}
+
+// IsPersonal reports whether an object is the group that holds the personal projects of a user, and not of one who had the id before.
+func IsPersonal(ctx context.Context, c *catalog.Catalog, o client.Object, u *v1alpha1.User, home string) (bool, error) {
+	g, ok := o.(*v1alpha1.Group)
+	if !ok || client.ObjectKeyFromObject(g) != PersonalKey(u, home) {
+		return false, nil
+	}
+	if of := g.Annotations[v1alpha1.AnnotationPersonal]; of != "" {
+		return of == string(u.UID), nil
+	}
+	// It was made before there was the annotation; its membership has the UID.
+	m, err := c.GroupMembership(ctx, u, g)
+	return m != nil, err
 }
 
 // Owner declares that a user owns a group that is made for him. He is named by his id, as everywhere: whoever gets his username

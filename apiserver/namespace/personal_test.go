@@ -50,6 +50,38 @@ func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
 	g.Expect(f.As("bob", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
 }
 
+func TestAUserMadeAnewUnderAnOldIDDoesNotGetThePersonalNamespace(t *testing.T) {
+	for name, was := range map[string]func(*v1alpha1.Group){
+		"as it is made":                    func(*v1alpha1.Group) {},
+		"made before it had an annotation": func(g *v1alpha1.Group) { g.Annotations = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newForge(t)
+			g.Expect(f.As("bob", "POST /projects", `{"name":"secret"}`).Code).To(Equal(201))
+			bob, err := f.Catalog.User(t.Context(), v1alpha1.Reference{Name: "bob"})
+			g.Expect(err).NotTo(HaveOccurred())
+			group := &v1alpha1.Group{}
+			g.Expect(f.Client.Get(t.Context(), namespace.PersonalKey(bob, "home"), group)).To(Succeed())
+			g.Expect(f.Writer.Update(t.Context(), group, func() error { was(group); return nil })).To(Succeed())
+			g.Expect(f.As("bob", "POST /projects", `{"name":"more"}`).Code).To(Equal(201), "it is his")
+
+			g.Expect(f.Writer.Delete(t.Context(), bob.DeepCopy())).To(Succeed())
+			anew := User("bob", 2)
+			anew.UID = "anew"
+			g.Expect(f.Writer.Create(t.Context(), anew)).To(Succeed())
+			g.Expect(f.Writer.Observe(t.Context(), anew, func() { anew.Status.ID = 2 })).To(Succeed())
+
+			g.Expect(f.As("bob", "GET /projects/bob%2Fsecret", "").Code).To(Equal(404))
+			g.Expect(f.As("bob", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
+			g.Expect(f.As("root", "PUT /users/2", `{"username":"robert"}`).Code).To(Equal(200))
+			g.Expect(f.Client.Get(t.Context(), namespace.PersonalKey(anew, "home"), group)).To(Succeed())
+			g.Expect(group.Spec.Path).To(Equal("bob"), "it is not renamed with somebody else")
+			g.Expect(f.As("root", "PUT /users/2", `{"username":"bob"}`).String()).To(ContainSubstring("has already been taken"))
+		})
+	}
+}
+
 func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)

@@ -161,22 +161,39 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 	holder, err := f.catalog.ByPath(ctx, g.Spec.Path)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) && f.catalog.MayHoldRootGroup(f.home, g.Spec.Path):
-	case err != nil && !errors.Is(err, catalog.ErrNotFound):
-		return nil, err
-	case err != nil, client.ObjectKeyFromObject(holder) != namespace.PersonalKey(u, f.home):
+	case errors.Is(err, catalog.ErrNotFound):
 		return nil, unavailable()
+	case err != nil:
+		return nil, err
+	default:
+		if err := f.own(ctx, holder, u); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.writer.Ensure(ctx, g); err != nil {
 		return nil, refusal.Of(err, "Group")
 	}
+	// It may have been there by another path than the username.
+	if err := f.own(ctx, g, u); err != nil {
+		return nil, err
+	}
 	if err := f.writer.Ensure(ctx, namespace.Owner(u, g)); err != nil {
 		return nil, err
 	}
-	// Somebody else may have been faster, and the group may be there by another path than the username.
+	// Somebody else may have been faster.
 	if holder, err = f.catalog.ByPath(ctx, g.Spec.Path); err != nil || holder.GetUID() != g.UID {
 		return nil, unavailable()
 	}
 	return g, nil
+}
+
+// own refuses a group that does not hold the personal projects of a user.
+func (f *Family) own(ctx context.Context, o client.Object, u *v1alpha1.User) error {
+	own, err := namespace.IsPersonal(ctx, f.catalog, o, u, f.home)
+	if err == nil && !own {
+		err = unavailable()
+	}
+	return err
 }
 
 func unavailable() error {

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -95,6 +94,9 @@ func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	if err != nil {
 		return ignoreNotFound(err)
 	}
+	if own, err := namespace.IsPersonal(ctx, f.catalog, g, u, f.home); !own || err != nil {
+		return err
+	}
 	g = g.DeepCopy()
 	return f.writer.Update(ctx, g, func() error {
 		g.Spec.Path = u.Spec.Username
@@ -175,10 +177,13 @@ func wrongUsername(name, was string) string {
 // freeAtRoot refuses a username that is the path of a root group, unless that holds the personal projects of the user himself.
 func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
 	holder, err := f.catalog.ByPath(ctx, u.Spec.Username)
-	if err == nil && client.ObjectKeyFromObject(holder) != namespace.PersonalKey(u, f.home) {
-		return taken("Username")
+	if err != nil {
+		return ignoreNotFound(err)
 	}
-	return ignoreNotFound(err)
+	if own, err := namespace.IsPersonal(ctx, f.catalog, holder, u, f.home); own || err != nil {
+		return err
+	}
+	return taken("Username")
 }
 
 // free refuses an address or username that another user has.
