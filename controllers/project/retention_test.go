@@ -7,8 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -16,24 +14,43 @@ import (
 )
 
 var _ = Describe("A repository that nothing was ever written to", func() {
-	It("goes with its project, whatever the policy is", func() {
+	It("is adopted with its id by the same declaration", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectReady(web)
 		Expect(web.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionPolicyRetain))
-		directory, id := place(web, shard), web.Spec.ID
+		id := web.Spec.ID
 		drop(web)
-		Expect(retained()).To(BeEmpty())
-		Expect(directory).NotTo(BeADirectory())
+		Expect(only().Spec.Project.ID).To(Equal(id))
 		again := forge.Project("website").In(acme).Build()
 		f.Create(again)
-		// The first reconcile waits for the garbage collector to take the protection that the deleted project has left.
-		Eventually(func() (bool, error) {
-			_, err := f.ReconcileOnce(again)
-			return frame.Ready(again), err
-		}).WithTimeout(settle).WithPolling(polling).Should(BeTrue())
-		f.ExpectReady(again)
-		Expect(again.Spec.ID).NotTo(Equal(id))
+		expectAdopted(again, "")
+		Expect(again.Spec.ID).To(Equal(id))
+	})
+
+	It("goes where there is no room for another one", func() {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
+		first, second := forge.Project("first").In(acme).Build(), forge.Project("second").In(acme).Build()
+		f.Create(first, second)
+		f.ExpectReady(first, second)
+		directory := place(second, shard)
+		drop(first)
+		drop(second)
+		Expect(only().Spec.Project.Name).To(Equal("first"))
+		Expect(directory).NotTo(BeADirectory())
+	})
+
+	It("goes with its namespace", func() {
+		f.Run()
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		directory := place(web, shard)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		f.Delete(ns)
+		f.ExpectGone(ns, web)
+		Expect(retained()).To(BeEmpty())
+		Expect(directory).NotTo(BeADirectory())
 	})
 
 	It("is kept where its branches were removed again", func() {
@@ -47,22 +64,6 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		drop(web)
 		Expect(directory).To(BeADirectory())
 		f.ExpectReady(only())
-	})
-
-	It("is kept where others let the project in by its id", func() {
-		web, other := forge.Project("website").In(acme).Build(), forge.Project("other").In(acme).Build()
-		f.Create(web, other)
-		f.ExpectReady(web, other)
-		scope := forge.JobTokenScope("other").Of(other).Build()
-		scope.Spec.Allowlist = []v1alpha1.AllowlistEntry{{ProjectRef: catalog.Refer(web)}}
-		f.Create(scope)
-		id := web.Spec.ID
-		drop(web)
-		Expect(only().Spec.Project.ID).To(Equal(id))
-		again := forge.Project("website").In(acme).Build()
-		f.Create(again)
-		expectAdopted(again, "")
-		Expect(again.Spec.ID).To(Equal(id))
 	})
 })
 
