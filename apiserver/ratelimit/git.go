@@ -57,7 +57,7 @@ func countGit(ctx context.Context, name, what string, limit func(*Limiter, fair.
 	if perMinute == 0 {
 		return nil
 	}
-	wait, ok := r.limiter.count(caller, name, "", perMinute)
+	wait, ok := r.count(caller, name, "", perMinute)
 	if ok {
 		return nil
 	}

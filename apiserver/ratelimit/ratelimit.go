@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -119,6 +120,34 @@ type request struct {
 	answer  http.Header
 	// costly is true where only what costs much is counted.
 	costly bool
+	// counted is what the request was counted for, in room as far as there is some.
+	mu      sync.Mutex
+	counted []observation
+	room    [2]observation
+}
+
+// observation is how many requests there were of something in a minute with this one.
+type observation struct {
+	key    uint64
+	number int
+}
+
+// observe counts the request for something, unless it was counted for that: it may be looked at more than once. It returns how many
+// there were.
+func (r *request) observe(key uint64, m *minute) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.counted {
+		if o.key == key {
+			return o.number
+		}
+	}
+	if r.counted == nil {
+		r.counted = r.room[:0]
+	}
+	number := r.limiter.requests.add(key, m.number)
+	r.counted = append(r.counted, observation{key, number})
+	return number
 }
 
 type requestKey struct{}
@@ -134,11 +163,11 @@ func (l *Limiter) Aggregated(next http.Handler) http.Handler { return l.handler(
 func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := fair.With(r.Context(), fair.Address(l.Client(r)))
-		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, &request{l, w.Header(), costly})))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, &request{limiter: l, answer: w.Header(), costly: costly})))
 	})
 }
 
-// Count counts the request that ctx belongs to, for the caller of ctx. It says in the headers of the answer how many are left. The
+// Count counts the request that ctx belongs to, for the caller of ctx: once, however often it is called for the request. It says in the headers of the answer how many are left. The
 // error is the answer when there were too many.
 func Count(ctx context.Context) error {
 	r, ok := ctx.Value(requestKey{}).(*request)
@@ -155,7 +184,7 @@ func Count(ctx context.Context) error {
 	}
 	now := l.clock.Now()
 	m := l.minute(now)
-	observed := l.requests.add(l.key(caller, "", ""), m.number)
+	observed := r.observe(l.key(caller, "", ""), m)
 	left := [...]string{strconv.Itoa(observed), strconv.Itoa(max(t.limit-observed, 0))}
 	r.answer["Ratelimit-Limit"] = t.limits
 	r.answer["Ratelimit-Name"] = t.name
@@ -194,17 +223,18 @@ func CountThing(ctx context.Context, perMinute int, what string, subject func() 
 	if perMinute == 0 {
 		return nil
 	}
-	if wait, ok := r.limiter.count(fair.From(ctx), what, subject(), perMinute); !ok {
+	if wait, ok := r.count(fair.From(ctx), what, subject(), perMinute); !ok {
 		return endpoint.TooManyRequests(what, wait)
 	}
 	return nil
 }
 
-// count counts one more of something, and reports false when it is one too many until wait is over.
-func (l *Limiter) count(caller fair.Key, what, subject string, perMinute int) (wait time.Duration, ok bool) {
+// count counts the request as one more of something, and reports false when it is one too many until wait is over.
+func (r *request) count(caller fair.Key, what, subject string, perMinute int) (wait time.Duration, ok bool) {
+	l := r.limiter
 	now := l.clock.Now()
 	m := l.minute(now)
-	if l.requests.add(l.key(caller, what, subject), m.number) <= perMinute {
+	if r.observe(l.key(caller, what, subject), m) <= perMinute {
 		return 0, true
 	}
 	l.refused.WithLabelValues(what).Inc()

@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -309,5 +310,40 @@ func BenchmarkCount(b *testing.B) {
 				}
 			})
 		})
+	}
+}
+
+// A server that is about to refuse looks at a request once more where another server may have written something meanwhile.
+func TestCount_oncePerRequest(t *testing.T) {
+	clk := clocktesting.NewFakePassiveClock(at)
+	refuse := func(context.Context, *idRequest) (endpoint.None, error) {
+		return endpoint.None{}, endpoint.NotFound("Project")
+	}
+	served := func(o Options) http.Handler {
+		o.Clock = clk
+		again := endpoint.Options{Guard: guard{}, Log: logr.Discard(), BaseURL: &url.URL{}, Outdated: func(context.Context) bool { return true }}
+		return New(o).Handler(endpoint.NewHandler(again, endpoint.Table{endpoint.Get("/projects/{id}/archive", refuse).Limited(2, "archive")}))
+	}
+	for name, o := range map[string]Options{"of all requests": {Authenticated: 2}, "of an endpoint": {Endpoints: true}} {
+		s := served(o)
+		for n, want := range []int{http.StatusNotFound, http.StatusNotFound, http.StatusTooManyRequests} {
+			r := httptest.NewRequest(http.MethodGet, "/projects/1/archive", http.NoBody)
+			r.Header.Set("User", "7")
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("the limit %s: request %d got %d, want %d", name, n+1, w.Code, want)
+			}
+			if observed := w.Header().Get("Ratelimit-Observed"); o.Authenticated > 0 && observed != fmt.Sprint(n+1) {
+				t.Errorf("request %d counts as %s", n+1, observed)
+			}
+		}
+	}
+	l := New(Options{GitAuthenticated: 1, Clock: clk})
+	for n := range 2 {
+		err := in(l, l.Handler, home, fair.User(7), func(ctx context.Context) error { return errors.Join(CountGit(ctx), CountGit(ctx)) })
+		if (err != nil) != (n > 0) {
+			t.Errorf("Git request %d: %v", n+1, err)
+		}
 	}
 }
