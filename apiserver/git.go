@@ -91,27 +91,30 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	if !access.May(auth.ReadProject) {
 		return nil, githttp.ErrNotFound
 	}
-	if access.May(auth.ReadCode) {
-		if p, err = g.repositories.Await(ctx, p); err != nil {
-			return nil, unusable(err)
-		}
-	}
-	repo, err := g.repositories.Of(ctx, p)
-	if errors.Is(err, repository.ErrNoStorage) {
-		err = fmt.Errorf("%w: %w", git.ErrNotFound, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("finding the repository of %s: %w", fullPath, err)
-	}
-	return &githttp.Project{
-		ID: p.RESTID(), Repository: repo,
+	found := &githttp.Project{
 		CanFetch: access.May(auth.ReadCode),
 		Actor:    g.auth.Actor(who, access),
 		ReadOnly: readOnly(p),
 		Rules: func(ctx context.Context, branches []string) ([]protection.Rule, error) {
 			return g.rules(ctx, p, branches)
 		},
-	}, nil
+	}
+	found.Open = func(ctx context.Context) error {
+		now, err := g.repositories.Await(ctx, p)
+		if err != nil {
+			return unusable(err)
+		}
+		repo, err := g.repositories.Of(ctx, now)
+		if errors.Is(err, repository.ErrNoStorage) {
+			err = fmt.Errorf("%w: %w", git.ErrNotFound, err)
+		}
+		if err != nil {
+			return fmt.Errorf("finding the repository of %s: %w", fullPath, err)
+		}
+		found.ID, found.Repository = now.RESTID(), repo
+		return nil
+	}
+	return found, nil
 }
 
 // unusable is what the Git server makes of an error of Await.

@@ -52,8 +52,7 @@ type Authenticator interface {
 
 // Projects knows projects and the rights of callers.
 type Projects interface {
-	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound or
-	// ErrPending, or a failure to find out.
+	// Find returns the project with a full path as the caller sees it now. It returns ErrNotFound, or a failure to find out.
 	Find(ctx context.Context, fullPath string, caller Caller) (*Project, error)
 	// Pushed is called after the updates of a push were let through. Most likely they were made, but some may have failed
 	// after all. It should not take long: the client waits.
@@ -62,6 +61,9 @@ type Projects interface {
 
 // Project is a project as one caller sees it at one moment.
 type Project struct {
+	// Open sets the id and the repository, and waits for that of a project that was made just now. It returns ErrNotFound or ErrPending,
+	// or a failure to find out.
+	Open       func(ctx context.Context) error
 	ID         int64
 	Repository *git.Repository
 	// CanFetch is true if the caller may read the code.
@@ -98,8 +100,10 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	if err != nil {
 		return Caller{}, nil, err
 	}
+	ctx := r.Context()
 	if !caller.Anonymous() { // whoever is asked to sign in comes again at once
-		if err := ratelimit.CountGit(fair.With(r.Context(), caller.key())); err != nil {
+		ctx = fair.With(ctx, caller.key())
+		if err := ratelimit.CountGit(ctx); err != nil {
 			return Caller{}, nil, err
 		}
 	}
@@ -107,13 +111,12 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 	if push && caller.Anonymous() {
 		return Caller{}, nil, signIn
 	}
-	project, err := h.find(r.Context(), req.path, caller)
+	project, err := h.find(ctx, req.path, caller)
 	switch {
 	case errors.Is(err, ErrNotFound) && caller.Anonymous():
 		return Caller{}, nil, signIn
 	case errors.Is(err, ErrNotFound):
-		return Caller{}, nil, refusal{status: http.StatusNotFound,
-			text: "The project you were looking for could not be found or you don't have permission to view it."}
+		return Caller{}, nil, notFound
 	case err != nil:
 		return Caller{}, nil, err
 	case push && !project.Actor.CanWrite():
@@ -122,10 +125,27 @@ func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, err
 		return Caller{}, nil, signIn
 	case !push && !project.CanFetch:
 		return Caller{}, nil, refusal{status: http.StatusForbidden, text: "You are not allowed to download code from this project."}
-	case caller.Anonymous():
-		err = ratelimit.CountGit(r.Context())
 	}
-	return caller, project, err
+	return caller, project, open(ctx, project, caller)
+}
+
+// open finds the repository of a project for a caller, who is counted before there is anything to wait for.
+func open(ctx context.Context, project *Project, caller Caller) error {
+	if caller.Anonymous() {
+		if err := ratelimit.CountGit(ctx); err != nil {
+			return err
+		}
+	}
+	err := project.Open(ctx)
+	switch {
+	case errors.Is(err, ErrPending):
+		return pending
+	case errors.Is(err, ErrNotFound) && caller.Anonymous():
+		return signIn
+	case errors.Is(err, ErrNotFound):
+		return notFound
+	}
+	return err
 }
 
 func (h *Handler) authenticate(r *http.Request, service git.Service) (Caller, error) {
@@ -162,12 +182,12 @@ func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Projec
 	if path == "" {
 		return nil, ErrNotFound
 	}
-	project, err := h.Projects.Find(ctx, path, caller)
-	if errors.Is(err, ErrPending) {
-		return nil, pending
-	}
-	return project, err
+	return h.Projects.Find(ctx, path, caller)
 }
+
+// notFound is the answer for a project that is not there, or that the caller may not know of.
+var notFound = refusal{status: http.StatusNotFound,
+	text: "The project you were looking for could not be found or you don't have permission to view it."}
 
 // pending is the answer for a project whose repository is still being made.
 var pending = refusal{status: http.StatusServiceUnavailable,

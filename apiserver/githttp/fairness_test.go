@@ -190,10 +190,15 @@ func TestMemory_whereThereIsNone(t *testing.T) {
 func TestRateLimits_ofGit(t *testing.T) {
 	f := newForge(t)
 	f.limited(ratelimit.Options{GitAuthenticated: 4, GitUnauthenticated: 2, FailedSignIns: 3})
-	f.add(t, "group/project", "sha1").public = true
-	f.add(t, "group/private", "sha1")
+	public := f.add(t, "group/project", "sha1")
+	public.public = true
+	private := f.add(t, "group/private", "sha1")
 	ask := func(project, user string) (int, string) {
+		before := public.opened.Load() + private.opened.Load()
 		answer, text := f.do(t, http.MethodGet, "/group/"+project+".git/info/refs?service=git-upload-pack", user, nil, "")
+		if opened := public.opened.Load() + private.opened.Load(); opened > before && answer.StatusCode != http.StatusOK {
+			t.Errorf("a repository was waited for before the answer %d", answer.StatusCode)
+		}
 		if answer.StatusCode == http.StatusTooManyRequests && answer.Header.Get("Retry-After") == "" {
 			t.Error("nothing says when to come back")
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,7 +63,8 @@ type project struct {
 	roles      map[int64]role.Role
 	rules      []protection.Rule
 	rulesErr   error
-	findErr    error
+	openErr    error
+	opened     atomic.Int32
 	readOnly   string
 	asked      int
 }
@@ -218,12 +220,18 @@ func (f *forge) Find(_ context.Context, path string, caller githttp.Caller) (*gi
 		return nil, githttp.ErrNotFound
 	}
 	rules, rulesErr := p.rules, p.rulesErr
-	return &githttp.Project{
-		ID: p.id, Repository: p.repository, ReadOnly: p.readOnly,
+	found := &githttp.Project{
+		ReadOnly: p.readOnly,
 		CanFetch: p.public || member >= role.Reporter || isAdmin,
 		Actor:    protection.Actor{UserID: caller.UserID, Role: member, Admin: isAdmin, InGroup: f.inGroup},
 		Rules:    func(context.Context, []string) ([]protection.Rule, error) { return rules, rulesErr },
-	}, p.findErr
+	}
+	found.Open = func(context.Context) error {
+		p.opened.Add(1)
+		found.ID, found.Repository = p.id, p.repository
+		return p.openErr
+	}
+	return found, nil
 }
 
 func (f *forge) Pushed(_ context.Context, p *githttp.Project, updates []hook.Update) {

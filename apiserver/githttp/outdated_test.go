@@ -50,7 +50,7 @@ func TestARepositoryThatIsStillBeingMade_isToBeAskedForLater(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
 	p := f.add(t, "acme/web", "sha1")
-	p.findErr = githttp.ErrPending
+	p.openErr = githttp.ErrPending
 	answer, text := f.do(t, http.MethodGet, advertised, developer, nil, "")
 	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))

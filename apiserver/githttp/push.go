@@ -177,6 +177,9 @@ func (p *push) decideNow(ctx context.Context, updates []change.Update, branches 
 		return missingScope[git.ReceivePack].text, nil
 	}
 	project, err := p.find(ctx, p.path, caller)
+	if err == nil {
+		err = project.Open(ctx)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && project.Repository.Dir() != p.project.Repository.Dir():
 		return "The project has been moved or removed. Nothing was changed.", nil

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // ErrPending says that the repository of a project is still to be made. Whoever asks again a little later may find it.
@@ -26,12 +27,14 @@ const (
 	// youth is the age of a project up to which requests wait for its repository. An older one that has none is
 	// waiting for an administrator rather than for its turn.
 	youth = time.Minute
-	// maxWaiters is how many requests wait at once, and maxWaitersEach how many of them for one project.
-	maxWaiters, maxWaitersEach = 512, 32
+	// maxWaiters is how many requests wait at once, maxWaitersOf how many of them for one caller, and maxWaitersEach for one project.
+	// Callers who have not signed in leave openWaiters to the others.
+	maxWaiters, maxWaitersOf, maxWaitersEach, openWaiters = 512, 16, 32, 256
 )
 
 // waiters are requests that wait for a project to change, by its UID.
 type waiters struct {
+	slots *fair.Slots
 	count atomic.Int32
 	mu    sync.Mutex
 	// changed has a channel for each project that somebody waits for, which is closed when the project changes.
@@ -49,7 +52,9 @@ func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("following projects: %w", err)
 	}
-	w := &waiters{changed: map[types.UID]*awaited{}}
+	w := &waiters{changed: map[types.UID]*awaited{}, slots: fair.New("waiting", "requests that wait for a repository", fair.Limits{
+		Total: maxWaiters, Share: maxWaitersOf, Reserved: openWaiters,
+	})}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, now any) { w.tell(now) },
 		DeleteFunc: w.tell,
@@ -63,8 +68,8 @@ func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 
 // Await returns a project as soon as its repository can be used, and as it is then. It waits only for a project that was
 // made just now and whose controller is about to make the repository; in every other case it returns at once, and what
-// is to be said is for Of to find out. The error is ErrPending after 15 seconds, where too many wait already, and where no
-// controller has looked at the project within a minute of its creation.
+// is to be said is for Of to find out. The error is ErrPending after 15 seconds, where too many wait already, of the caller of ctx, for
+// the project or altogether, and where no controller has looked at the project within a minute of its creation.
 func (r *Repositories) Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	if r.waiters == nil || !pending(p) {
 		return p, nil
@@ -75,6 +80,11 @@ func (r *Repositories) Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha
 		}
 		return nil, ErrPending
 	}
+	slot := r.waiters.slots.Try(ctx, 1)
+	if slot == nil {
+		return nil, ErrPending
+	}
+	defer slot.Leave()
 	bounded, cancel := context.WithTimeoutCause(ctx, awaitTimeout, ErrPending)
 	defer cancel()
 	for {
@@ -111,12 +121,12 @@ func looked(p *v1alpha1.Project) bool {
 }
 
 // enter returns a channel that is closed at the next change of a project; leave is to be called then, or before. ok is false where
-// too many wait.
+// too many wait for the project.
 func (w *waiters) enter(project types.UID) (changed <-chan struct{}, leave func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.changed[project]
-	if w.count.Load() >= maxWaiters || a != nil && a.waiting >= maxWaitersEach {
+	if a != nil && a.waiting >= maxWaitersEach {
 		return nil, nil, false
 	}
 	if a == nil {

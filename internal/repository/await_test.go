@@ -3,6 +3,7 @@ package repository_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -174,8 +176,11 @@ func TestAwait_letsALimitedNumberWait(t *testing.T) {
 	inABubble(t, func(t *testing.T, f *followed) {
 		g := NewWithT(t)
 		ended := make(chan error, 1000)
+		caller := int64(0)
 		await := func(p *v1alpha1.Project) {
-			go func() { _, err := f.repos.Await(t.Context(), p); ended <- err }()
+			caller++
+			ctx := fair.With(t.Context(), fair.User(caller))
+			go func() { _, err := f.repos.Await(ctx, p); ended <- err }()
 		}
 		var first *v1alpha1.Project
 		for n := range 16 {
@@ -215,5 +220,43 @@ func TestAwait_letsALimitedNumberWait(t *testing.T) {
 		observed(another)
 		f.put(another)
 		g.Expect(<-ended).NotTo(HaveOccurred())
+	})
+}
+
+func TestAwait_noCallerTakesThePlacesOfOthers(t *testing.T) {
+	inABubble(t, func(t *testing.T, f *followed) {
+		g := NewWithT(t)
+		ended := make(chan error, 1000)
+		await := func(k fair.Key, p *v1alpha1.Project) {
+			go func() { _, err := f.repos.Await(fair.With(t.Context(), k), p); ended <- err }()
+		}
+		refused := func() (n int) {
+			synctest.Wait()
+			for len(ended) > 0 {
+				g.Expect(<-ended).To(MatchError(repository.ErrPending))
+				n++
+			}
+			return n
+		}
+		for n := range 600 {
+			p := young(func(p *v1alpha1.Project) { p.Name, p.UID = fmt.Sprint(n), "" })
+			f.put(p)
+			await(fair.User(1), p)
+		}
+		g.Expect(refused()).To(Equal(600-16), "of one caller")
+		p := young()
+		f.put(p)
+		await(fair.User(2), p)
+		g.Expect(refused()).To(BeZero(), "of another caller")
+		for n := range 600 {
+			p := young(func(p *v1alpha1.Project) { p.Name, p.UID = fmt.Sprint("a", n), "" })
+			f.put(p)
+			await(fair.Address(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)})), p)
+		}
+		g.Expect(refused()).To(Equal(600-256), "of those who have not signed in")
+		await(fair.User(3), p)
+		g.Expect(refused()).To(BeZero(), "of another caller, when many addresses wait")
+		<-time.After(time.Minute)
+		g.Expect(refused()).To(Equal(16+1+256+1), "after fifteen seconds")
 	})
 }
