@@ -37,7 +37,7 @@ const (
 	// defaultWait is what Limits.Wait is if it is not set.
 	defaultWait = 30 * time.Second
 	// queued is how many requests of one caller wait, and queuedInAll how many of all who have signed in, and of all who have not. Each
-	// takes memory and a connection.
+	// takes memory and a connection. When all places are taken, the callers with most of them make room for those with fewer.
 	queued, queuedInAll = 64, 1024
 )
 
@@ -146,11 +146,14 @@ func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
 	patience, stop := context.WithTimeout(ctx, s.limits.Wait)
 	defer stop()
 	select {
-	case <-granted.Value.(waiter).granted:
-		return held, nil
+	case <-granted.Value.(*waiter).granted:
+		return s.granted(held, granted)
 	case <-patience.Done():
 	}
 	late := !s.abandon(c, granted)
+	if late && granted.Value.(*waiter).displaced {
+		return nil, s.refuse(c, weight)
+	}
 	switch {
 	case late && ctx.Err() == nil:
 		return held, nil
@@ -161,6 +164,33 @@ func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
 		return nil, context.Cause(ctx)
 	}
 	return nil, s.refuse(c, weight)
+}
+
+// granted is what becomes of a wait that has ended.
+func (s *Slots) granted(held *Hold, e *list.Element) (*Hold, error) {
+	if e.Value.(*waiter).displaced {
+		return nil, s.refuse(held.caller, held.weight)
+	}
+	return held, nil
+}
+
+// displace ends the wait that began last of the caller of a class who has most requests waiting, where that is more than number. It
+// reports false where there is none: then all wait with as few.
+func (s *Slots) displace(class, number int) bool {
+	var most *caller
+	for k, c := range s.callers {
+		if k.class() == class && c.waiting.Len() > number && (most == nil || c.waiting.Len() > most.waiting.Len()) {
+			most = c
+		}
+	}
+	if most == nil {
+		return false
+	}
+	w := most.waiting.Remove(most.waiting.Back()).(*waiter)
+	w.displaced = true
+	s.waiting[class]--
+	close(w.granted)
+	return true
 }
 
 // share is how many slots a caller may hold.
@@ -182,14 +212,16 @@ func (s *Slots) free(class, weight int) bool {
 	return (s.held == 0 || s.held+weight <= s.limits.Total) && (class == 0 || s.anonymous == 0 || s.anonymous+weight <= open)
 }
 
-// waiter is a request that waits: granted is closed when its slots are there.
+// waiter is a request that waits: granted is closed when its slots are there, or when its place is somebody else's.
 type waiter struct {
 	granted chan struct{}
 	weight  int
+	// displaced says that granted was closed for another one's sake.
+	displaced bool
 }
 
 // first is the weight of what a caller has waited for longest.
-func (c *caller) first() int { return c.waiting.Front().Value.(waiter).weight }
+func (c *caller) first() int { return c.waiting.Front().Value.(*waiter).weight }
 
 // ask takes slots, or a place among those who wait.
 func (s *Slots) ask(k Key, weight int) (granted *list.Element, c *caller, err error) {
@@ -205,12 +237,12 @@ func (s *Slots) ask(k Key, weight int) (granted *list.Element, c *caller, err er
 		s.take(c, weight)
 		return nil, c, nil
 	}
-	if c.waiting.Len() >= queued || s.waiting[class] >= queuedInAll {
+	if c.waiting.Len() >= queued || s.waiting[class] >= queuedInAll && !s.displace(class, c.waiting.Len()+1) {
 		return nil, nil, s.busy(c, weight)
 	}
 	s.callers[k] = c
 	s.waiting[class]++
-	granted = c.waiting.PushBack(waiter{make(chan struct{}), weight})
+	granted = c.waiting.PushBack(&waiter{granted: make(chan struct{}), weight: weight})
 	s.enqueue(c)
 	return granted, c, nil
 }
@@ -248,7 +280,7 @@ func (s *Slots) settle(c *caller) {
 func (s *Slots) grant() {
 	for c := s.next(); c != nil; c = s.next() {
 		s.dequeue(c)
-		w := c.waiting.Remove(c.waiting.Front()).(waiter)
+		w := c.waiting.Remove(c.waiting.Front()).(*waiter)
 		s.take(c, w.weight)
 		s.waiting[c.key.class()]--
 		close(w.granted)
@@ -274,7 +306,7 @@ func (s *Slots) abandon(c *caller, granted *list.Element) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-granted.Value.(waiter).granted:
+	case <-granted.Value.(*waiter).granted:
 		return false
 	default:
 	}

@@ -190,6 +190,65 @@ func TestSlots_whatWaitsIsBounded(t *testing.T) {
 	})
 }
 
+func TestSlots_whoWaitsWithManyMakesRoomForThoseWithFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fair.New("test", "requests", fair.Limits{Total: 1, Wait: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		leave := enter(t, s, fair.User(1000))
+		var mu sync.Mutex
+		refused, served := map[fair.Key]int{}, map[fair.Key]int{}
+		ask := func(k fair.Key) {
+			go func() {
+				leave, err := s.Enter(fair.With(ctx, k))
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					refused[k]++
+					return
+				}
+				served[k]++
+				leave()
+			}()
+			synctest.Wait()
+		}
+		const crowd, each = 16, 64
+		for range each {
+			for i := range crowd {
+				ask(fair.User(int64(i)))
+			}
+		}
+		if len(refused) > 0 {
+			t.Fatalf("%v were refused before the queue is full", refused)
+		}
+		for i := range 100 {
+			ask(fair.User(int64(100 + i)))
+		}
+		ask(fair.User(0))
+		sum := 0
+		for i := range crowd {
+			n := refused[fair.User(int64(i))]
+			if n < 100/crowd || n > 100/crowd+2 {
+				t.Errorf("%d of the requests of one of the many were refused", n)
+			}
+			sum += n
+		}
+		if sum != 101 || len(refused) != crowd {
+			t.Errorf("%d were refused: %v", sum, refused)
+		}
+		leave()
+		synctest.Wait()
+		for i := range 100 {
+			if k := fair.User(int64(100 + i)); served[k] != 1 {
+				t.Errorf("newcomer %d was not served", i)
+			}
+		}
+		if n := fair.Callers(s); n != 0 {
+			t.Errorf("%d callers are remembered", n)
+		}
+	})
+}
+
 func TestSlots_forgetsWhoHasGone(t *testing.T) {
 	s := fair.New("test", "requests", fair.Limits{Total: 8, Share: 2, Reserved: 2, Wait: 50 * time.Microsecond})
 	var all sync.WaitGroup
