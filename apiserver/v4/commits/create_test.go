@@ -2,6 +2,7 @@ package commits_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,7 +29,9 @@ type desk struct {
 	pushed       int
 }
 
-func newDesk(t *testing.T, c *gittest.Client) *desk {
+func newDesk(t *testing.T, c *gittest.Client) *desk { return newLimitedDesk(t, c, git.Limits{}) }
+
+func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
 		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
@@ -46,7 +49,7 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 			},
 		},
 	)
-	repos := familytest.Repositories(t, f.Catalog)
+	repos := familytest.Limited(t, f.Catalog, l)
 	d := &desk{Forge: f, store: &gittest.Client{Dir: familytest.Push(t, repos, web, c).Dir()}}
 	familytest.Push(t, repos, archived, c)
 	nothing, err := repos.Of(t.Context(), empty)
@@ -89,6 +92,30 @@ func TestACommitIsMadeOfActions(t *testing.T) {
 			t.Errorf("there is\n%s", files)
 		}
 		d.store.Git(t, "fsck", "--strict")
+	}
+}
+
+func TestACommitToAFullRepository_isRefused(t *testing.T) {
+	c := history(t, "sha1")
+	noise := make([]byte, 1<<20)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32()) // it does not become smaller
+	}
+	c.Commit(t, "noise", string(noise))
+	d := newLimitedDesk(t, c, git.Limits{Repository: 1 << 20})
+	before := d.store.Git(t, "for-each-ref")
+	answer := d.As("dora", "POST "+at, `{"branch":"topic/one","commit_message":"More","actions":[{"action":"create","file_path":"more","content":"x"}]}`)
+	want := `413 {"message":"The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it."}`
+	if answer.String() != want {
+		t.Errorf("got  %s\nwant %s", answer, want)
+	}
+	if after := d.store.Git(t, "for-each-ref"); after != before || d.pushed != 0 {
+		t.Errorf("the refs were\n%s\nand are\n%s", before, after)
+	}
+	elsewhere := d.As("dora", "POST /projects/21/repository/commits",
+		`{"branch":"main","commit_message":"First","actions":[{"action":"create","file_path":"more","content":"x"}]}`)
+	if elsewhere.Code != http.StatusCreated {
+		t.Errorf("another repository: %s", elsewhere)
 	}
 }
 

@@ -29,7 +29,13 @@ func Shard(t testing.TB, projects ...*v1alpha1.Project) *v1alpha1.RepositoryStor
 // Repositories returns what finds the repositories of projects, until the test ends.
 func Repositories(t testing.TB, cat *catalog.Catalog) *repository.Repositories {
 	t.Helper()
-	engine, err := git.NewEngine(t.Context(), git.Options{})
+	return Limited(t, cat, git.Limits{})
+}
+
+// Limited is Repositories with limits.
+func Limited(t testing.TB, cat *catalog.Catalog, l git.Limits) *repository.Repositories {
+	t.Helper()
+	engine, err := git.NewEngine(t.Context(), git.Options{Limits: l})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,3 +137,42 @@ func TestALargeFileHasNoDiff(t *testing.T) {
 		t.Errorf("the diffs are %.300v", got.Diffs)
 	}
 }
+
+// A file of 1 GiB takes a few kilobytes of a push. Beside another version it is compared as a binary file, and where it is added or
+// removed git reads it as a whole.
+func TestComparing_aHugeFile(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README", "hello")
+	s := newShop(t, c)
+	// To push as much takes longer than to compare it.
+	objects := filepath.Join(s.Git.Dir(), "objects/info/alternates")
+	if err := os.WriteFile(objects, []byte(filepath.Join(c.Dir, ".git/objects")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lying := &gittest.Client{Dir: s.Git.Dir()}
+	commit := func(branch string, size int64) {
+		file := filepath.Join(c.Dir, "huge")
+		if err := os.WriteFile(file, []byte(branch), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(file, size); err != nil {
+			t.Fatal(err)
+		}
+		c.Git(t, "checkout", "--quiet", "-b", branch)
+		c.Git(t, "-c", "core.bigFileThreshold=1m", "-c", "core.compression=1", "add", "huge")
+		c.Git(t, "commit", "--quiet", "--message", branch)
+		lying.Git(t, "update-ref", "refs/heads/"+branch, c.Git(t, "rev-parse", "HEAD"))
+	}
+	commit("added", 1<<30)
+	commit("changed", 1<<30)
+	answer := s.As("", "GET /projects/20/repository/compare?from=main&to=added", "")
+	if want := `413 {"message":"This takes more than the 1 GiB of memory that the server allows a Git process."}`; answer.String() != want {
+		t.Errorf("got  %.300s\nwant %s", answer, want)
+	}
+	if changed := s.compared(t, "added", "changed", ""); strings.Join(paths(changed), " ") != "huge>huge" || len(changed.Diffs[0].Diff) > 1000 {
+		t.Errorf("got %.300v", changed.Diffs)
+	}
+	if small := s.compared(t, "main", "main", ""); !small.CompareSameRef {
+		t.Errorf("another request got %v", small)
+	}
+}

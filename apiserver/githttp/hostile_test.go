@@ -1,0 +1,102 @@
+package githttp_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// hostile are histories that are small where they lie and large for whoever works with them, and what git says on the terminal of whoever
+// pushes one, or clones one that lies on the server already; "" where it is served.
+var hostile = map[string]struct {
+	limits        git.Limits
+	make          func(t *testing.T, c *gittest.Client)
+	pushed, clone string
+}{
+	"a message of 192 MiB": {
+		limits: git.Limits{Memory: 128 << 20},
+		make: func(t *testing.T, c *gittest.Client) {
+			tree := c.Git(t, "rev-parse", "HEAD^{tree}")
+			large := c.Write(t, "commit", "tree "+tree+"\nparent "+c.Git(t, "rev-parse", "HEAD")+"\nauthor a <a@a.a> 0 +0000\ncommitter a <a@a.a> 0 +0000\n\n"+
+				strings.Repeat("m", 192<<20))
+			c.Git(t, "update-ref", "refs/heads/main", large)
+		},
+		pushed: "This takes more than the 128 MiB of memory that the server allows a Git process.",
+		clone:  "This takes more than the 128 MiB of memory that the server allows a Git process.",
+	},
+	"an object of zeros": {
+		limits: git.Limits{Push: 16 << 20},
+		make:   func(t *testing.T, c *gittest.Client) { c.Commit(t, "zeros", strings.Repeat("\x00", 32<<20)) },
+		pushed: "has 33554432 bytes when it is unpacked, more than the 16 MiB that the server takes in one push.",
+	},
+	"many objects of zeros": {
+		limits: git.Limits{PushUnpacked: 16 << 20},
+		make: func(t *testing.T, c *gittest.Client) {
+			for i := range 9 {
+				c.Commit(t, fmt.Sprint(i), strings.Repeat(fmt.Sprint(i), 2<<20))
+			}
+		},
+		pushed: "The objects of the push have more than the 16 MiB together that the server takes in one push when they are unpacked.",
+	},
+	"more than the repository may have": {
+		limits: git.Limits{Repository: 1 << 20},
+		make:   func(t *testing.T, c *gittest.Client) { c.Commit(t, "noise", random(2<<20)) },
+		pushed: "The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it.",
+	},
+}
+
+func TestHostileRepositories_overHTTP(t *testing.T) {
+	for name, tt := range hostile {
+		t.Run(name, func(t *testing.T) {
+			f := newForgeOn(t, git.Options{Limits: tt.limits})
+			p, lying := f.add(t, "group/project", "sha1"), f.add(t, "group/lying", "sha1")
+			other := f.add(t, "group/other", "sha1")
+			c := gittest.New(t, "sha1")
+			c.Commit(t, "a", "1")
+			for _, target := range []*project{p, other} {
+				c.Git(t, "push", "--quiet", target.repository.Dir(), "main")
+			}
+			small := c.Git(t, "rev-parse", "HEAD")
+			tt.make(t, c)
+			c.Git(t, "push", "--quiet", lying.repository.Dir(), "main")
+			serves := func(when string) {
+				t.Helper()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := (&gittest.Client{Dir: t.TempDir()}).Try("clone", "--quiet", f.url(reporter, "group/other"), ".")
+					ended <- err
+				}()
+				select {
+				case err := <-ended:
+					if err != nil {
+						t.Errorf("another client %s: %v", when, err)
+					}
+				case <-time.After(time.Minute):
+					t.Fatalf("another client %s waits for ever", when)
+				}
+			}
+			f.unchanged(t, p, func() {
+				contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"), tt.pushed)
+			})
+			serves("after the push")
+			into := &gittest.Client{Dir: t.TempDir()}
+			if tt.clone == "" {
+				into.Git(t, "clone", "--quiet", "--no-checkout", f.url(reporter, "group/lying"), ".")
+			} else {
+				contains(t, into.Refused(t, "clone", f.url(reporter, "group/lying"), "."), tt.clone)
+			}
+			serves("after the clone")
+			c.Git(t, "reset", "--quiet", "--hard", small)
+			c.Commit(t, "b", "2")
+			c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
+			if left, _ := filepath.Glob(p.repository.Dir() + "/objects/tmp_*"); len(left) > 0 {
+				t.Errorf("there is still %v", left)
+			}
+		})
+	}
+}
