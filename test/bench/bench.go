@@ -103,6 +103,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		{gitRows, b.measureGit},
 		{mirrorRows, b.measureMirrors},
 		{restRows, b.measureREST},
+		{projectRows, b.measureProjects},
 		{labelRows, b.measureLabels},
 		{contentRows, b.measureContent},
 		{hostileRows, b.measureHostile},

@@ -25,7 +25,7 @@ func TestEveryRowHasANameOfItsOwnAndBelongsToAGroup(t *testing.T) {
 		all = append(all, row.ID)
 	}
 	var grouped []string
-	for _, ids := range [][]string{protectionRows, gitRows, mirrorRows, restRows, labelRows, contentRows, hostileRows, startRows} {
+	for _, ids := range [][]string{protectionRows, gitRows, mirrorRows, restRows, projectRows, labelRows, contentRows, hostileRows, startRows} {
 		grouped = append(grouped, ids...)
 	}
 	g.Expect(all).To(ConsistOf(grouped))

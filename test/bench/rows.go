@@ -45,6 +45,9 @@ const (
 	rowRESTMemory     = "rest/memory"
 	rowRESTMemoryPeak = "rest/memory-peak"
 
+	rowProjectCreate = "projects/create"
+	rowProjectUse    = "projects/use"
+
 	rowLabelList   = "labels/list"
 	rowLabelCreate = "labels/create"
 	rowLabelApply  = "labels/apply"
@@ -75,6 +78,7 @@ var (
 	mirrorRows     = []string{rowMirrorPush, rowMirrorIdle, rowMirrorIdleWrites}
 	rateRows       = append([]string{rowRESTRuleSlow}, rates()...)
 	restRows       = append([]string{rowRESTCreate, rowRESTMemory, rowRESTMemoryPeak}, rateRows...)
+	projectRows    = []string{rowProjectCreate, rowProjectUse}
 	labelRows      = []string{rowLabelList, rowLabelCreate, rowLabelApply}
 	contentRows    = []string{
 		rowContentTree, rowContentTreeHalf, rowContentBlob, rowContentBlobHalf, rowContentRaw, rowContentCommits, rowContentCompare,
@@ -132,6 +136,8 @@ func rows() []*figures.Row {
 	}
 	all = append(append(append(all, restRowsUnmeasured()...), contentRowsUnmeasured()...), hostileRowsUnmeasured()...)
 	return append(all,
+		&figures.Row{ID: rowProjectCreate, Name: "POST a project", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
+		&figures.Row{ID: rowProjectUse, Name: "POST a project and at once a file in it", Unit: figures.Milliseconds, Against: "Kubernetes and a watch", Bound: ratio(1.5)},
 		&figures.Row{ID: rowLabelList, Name: "list 20 of 200 labels", Unit: figures.PerSecond, Against: "a bare handler",
 			Bound: &figures.Bound{Of: figures.Ratio, AtLeast: 0.25}},
 		&figures.Row{ID: rowLabelCreate, Name: "POST a label", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/bench/testbed"
+)
+
+// measureProjects compares what a client does who makes a project, and uses it at once, with the same over the API of Kubernetes.
+func (b *bench) measureProjects(ctx context.Context) error {
+	return b.with(ctx, "projects", func(ctx context.Context, t *testbed.Testbed) error {
+		l, err := newCreators(t)
+		if err != nil {
+			return err
+		}
+		r := &rest{load: l, bench: b}
+		if err := r.introduce(ctx); err != nil {
+			return err
+		}
+		var group v1alpha1.Group
+		if err := r.Client().Get(ctx, client.ObjectKey{Namespace: restNamespace, Name: restNamespace}, &group); err != nil {
+			return fmt.Errorf("reading the group of the projects: %w", err)
+		}
+		if b.wants(rowProjectCreate) {
+			err = r.compareCreates(ctx, rowProjectCreate, "project",
+				func(n int) error { return r.postProject(ctx, group.Spec.ID, fmt.Sprintf("over-rest-%d", n)) },
+				func(n int) error {
+					return r.Client().Create(ctx, newProject(restNamespace, fmt.Sprintf("over-kubernetes-%d", n), ""))
+				})
+		}
+		if err != nil || !b.wants(rowProjectUse) {
+			return err
+		}
+		return r.compareCreates(ctx, rowProjectUse, "project",
+			func(n int) error {
+				path := fmt.Sprintf("used-over-rest-%d", n)
+				return errors.Join(r.postProject(ctx, group.Spec.ID, path), r.postFile(ctx, path))
+			},
+			func(n int) error {
+				path := fmt.Sprintf("used-over-kubernetes-%d", n)
+				return errors.Join(r.awaitProject(ctx, newProject(restNamespace, path, "")), r.postFile(ctx, path))
+			})
+	})
+}
+
+func (r *rest) postProject(ctx context.Context, group int64, path string) error {
+	return r.post(ctx, "/projects", fmt.Sprintf("namespace_id=%d&path=%s", group, path))
+}
+
+// postFile makes the first commit of a project.
+func (r *rest) postFile(ctx context.Context, path string) error {
+	return r.post(ctx, fmt.Sprintf("/projects/%s%%2F%s/repository/files/README.md", restNamespace, path),
+		"branch=main&content=Hello.&commit_message=Begin")
+}
+
+// awaitProject makes a project and returns when a watch shows that it is ready.
+func (r *rest) awaitProject(ctx context.Context, p *v1alpha1.Project) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := r.Client().Create(ctx, p); err != nil {
+		return fmt.Errorf("creating project %s: %w", p.Name, err)
+	}
+	changes, err := r.clients[0].Watch(ctx, &v1alpha1.ProjectList{}, client.InNamespace(p.Namespace),
+		client.MatchingFields{metav1.ObjectNameField: p.Name}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: p.ResourceVersion}})
+	if err != nil {
+		return fmt.Errorf("watching project %s: %w", p.Name, err)
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		if now, ok := change.Object.(*v1alpha1.Project); ok && change.Type != watch.Deleted && testbed.Ready(now) {
+			return nil
+		}
+	}
+	return fmt.Errorf("project %s did not become ready: %w", p.Name, context.Cause(ctx))
+}
