@@ -126,18 +126,15 @@ func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.
 	return &now, nil
 }
 
-// Empty reports whether a project has no branch at the moment. It costs no process.
+// Empty reports whether a project has no branch at the moment, or had none when it could be looked at last. It costs no process.
 func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
-	if p.Status.HeadCommit != "" {
-		return false, nil
-	}
 	repo, err := r.Of(ctx, p)
 	empty := true
 	if err == nil {
 		empty, err = repo.Empty()
 	}
 	if missing(err) {
-		return true, nil
+		return p.Status.HeadCommit == "", nil
 	}
 	return empty, err
 }

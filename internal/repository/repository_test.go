@@ -143,6 +143,23 @@ func TestFilled_isAboutWhatWasThere(t *testing.T) {
 	g.Expect(repository.Filled(s.project)).To(BeTrue())
 }
 
+func TestEmpty_isAboutNowAndNotAboutWhatWasObserved(t *testing.T) {
+	g := NewWithT(t)
+	s := newShop(t, "sha1")
+	s.observe(t)
+	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeTrue())
+	s.client.Commit(t, "README", "hello")
+	s.push(t, "main")
+	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeFalse(), "nobody has observed the push yet")
+	s.observe(t)
+	g.Expect(s.git.SetHead(t.Context(), "next")).To(Succeed())
+	s.push(t, ":main")
+	g.Expect(s.project.Status.HeadCommit).NotTo(BeEmpty())
+	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeTrue(), "nobody has observed the removal yet")
+	g.Expect(os.Rename(s.git.Dir(), s.git.Dir()+".away")).To(Succeed())
+	g.Expect(s.repos.Empty(t.Context(), s.project)).To(BeFalse(), "nothing else is known than what was observed")
+}
+
 func TestObserveLeavesTheStatusAloneWhereItCannotLook(t *testing.T) {
 	g := NewWithT(t)
 	s := newShop(t, "sha1")
