@@ -153,7 +153,7 @@ func startLogging(o *options) {
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=create,roleName=forgeplane-manager
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,resourceNames=forgeplane-manager,verbs=get;update,roleName=forgeplane-manager
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=events,verbs=create;patch,roleName=forgeplane-manager
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=events,verbs=create,roleName=forgeplane-manager
 
 func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager, error) {
 	config, err := clusterConfig(o.kubeconfig)

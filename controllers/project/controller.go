@@ -80,7 +80,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {

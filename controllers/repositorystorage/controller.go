@@ -42,7 +42,6 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *r
 	return &Controller{client: c, catalog: cat, repositories: repos, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=create
 

@@ -4,6 +4,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,13 +12,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/installation"
 	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/rest"
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
@@ -37,42 +42,69 @@ var (
 	controlPlane *controlplane.ControlPlane
 	admin        terminal.Terminal
 	api          client.Client
+	// processes are the parts of Forgeplane, in the order in which they were started.
+	processes []*process.Process
+	ports     installation.Ports
 )
 
 var _ = BeforeSuite(func() {
 	checkout := installation.NewCheckout()
-	cluster := checkout.StartCluster()
+	cluster := checkout.StartCluster(forgeplane.Manager.Account(), forgeplane.APIServer.Account())
 	admin, api, controlPlane = cluster.Admin, cluster.Client, cluster.ControlPlane
 
 	url := startForgeplane(filepath.Dir(checkout.Program("forgeplane")))
 	introducePeople()
-	for _, condition := range []string{"create", "condition=Available"} {
-		admin.Kubectl("wait", "--for="+condition, "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
-	}
 	openDoors(url)
 })
 
-// startForgeplane starts Forgeplane as make run does, with a shard, and returns its own address when it is ready.
+// startForgeplane starts Forgeplane as a cluster has it, with a shard: the controllers and a server, each in a process with an account
+// of its own. It returns the server's own address when both are ready.
 func startForgeplane(programs string) (url string) {
 	GinkgoHelper()
-	ports := installation.FreePorts()
 	root := GinkgoT().TempDir()
-	options := forgeplane.Options{
-		Programs: programs, Data: filepath.Join(root, "data"), Logs: filepath.Join(root, "logs"),
-		HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: ports.Health, ControlPlane: controlPlane,
-	}
 	shard := filepath.Join(root, "shard")
-	for _, directory := range []string{options.Data, shard} {
-		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
-	}
+	Expect(os.Mkdir(shard, 0o700)).To(Succeed())
 	storage := &v1alpha1.RepositoryStorage{Spec: v1alpha1.RepositoryStorageSpec{Path: shard}}
 	storage.Name = "default"
 	Expect(api.Create(context.Background(), storage)).To(Succeed())
-	program, err := options.Program()
+	ports = installation.FreePorts()
+	part := func(p forgeplane.Part, health int) forgeplane.Options {
+		directory := filepath.Join(root, string(p))
+		Expect(os.Mkdir(directory, 0o700)).To(Succeed())
+		return forgeplane.Options{
+			Part: p, Programs: programs, Data: directory, Logs: directory, Activity: filepath.Join(root, "activity.db"),
+			HTTPPort: ports.HTTP, TLSPort: ports.TLS, HealthPort: health, ControlPlane: controlPlane,
+		}
+	}
+	// What an earlier server has left is no good any more.
+	Expect(api.Create(context.Background(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: forgeplane.Namespace, Name: "forgeplane-apiserver-tls"},
+		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}},
+	})).To(Succeed())
+	server := part(forgeplane.APIServer, ports.Health)
+	// A cluster of the version 1.33 streams no lists, so the informers of a server ask for them.
+	start(server, "KUBE_FEATURE_WatchListClient=false")
+	admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
+	admin.Kubectl("wait", "--for=condition=Available", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
+	// Either part makes the counters of ids when it is the first to need one.
+	Expect(rest.ThroughKubernetes(controlPlane.Administrator()).Call("POST /users", firstUser)).To(HaveField("Status", http.StatusCreated))
+	admin.Kubectl("delete", "configmap", ids.ConfigMap, "--namespace="+forgeplane.Namespace)
+	start(part(forgeplane.Manager, installation.FreePorts().Health))
+	return fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
+}
+
+// firstUser is who is made while no controller runs.
+const firstUser = `{"username":"early","name":"Early","email":"early@example.com","password":"Early-and-unused-1"}`
+
+// start starts a process, and returns when it is ready.
+func start(o forgeplane.Options, env ...string) {
+	GinkgoHelper()
+	program, err := o.Program()
 	Expect(err).NotTo(HaveOccurred())
+	program.Env = append(os.Environ(), env...)
 	p, err := process.Start(program)
 	Expect(err).NotTo(HaveOccurred())
+	processes = append(processes, p)
 	DeferCleanup(func() { Expect(p.Stop()).To(Succeed()) })
-	Expect(options.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
-	return fmt.Sprintf("http://127.0.0.1:%d", ports.HTTP)
+	Expect(o.AwaitReady(p, soon)).To(Succeed(), func() string { return p.Tail() })
 }

@@ -28,6 +28,8 @@ type Options struct {
 	// Ephemeral spares etcd its syncs to disc, which makes writes faster. What was written outlives a killed process,
 	// and not the loss of power.
 	Ephemeral bool
+	// Audit are the users whose requests kube-apiserver notes in AuditLog.
+	Audit []string
 	// Prepare is called when kube-apiserver is ready and before the controllers start. Kinds that are installed in it are
 	// known to the garbage collector at once; it looks for others every 30 s only.
 	Prepare func(ctx context.Context, administrator *rest.Config) error
@@ -76,7 +78,7 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	if err := c.writeKeys(); err != nil {
+	if err := errors.Join(c.writeKeys(), c.writeAuditPolicy(options.Audit)); err != nil {
 		return err
 	}
 

@@ -32,7 +32,7 @@ func (c *ControlPlane) etcd(o Options) process.Program {
 }
 
 func (c *ControlPlane) apiServer(o Options) process.Program {
-	return c.program("kube-apiserver", o.Binaries.APIServer, []string{
+	return c.program("kube-apiserver", o.Binaries.APIServer, append([]string{
 		"--etcd-servers=" + etcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -57,7 +57,7 @@ func (c *ControlPlane) apiServer(o Options) process.Program {
 		// There are no other servers to agree with on the endpoints of the kubernetes Service.
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
-	})
+	}, auditArgs(o.Audit)...))
 }
 
 func (c *ControlPlane) controllerManager(o Options) process.Program {

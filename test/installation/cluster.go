@@ -24,8 +24,8 @@ type Cluster struct {
 	Client client.Client
 }
 
-// StartCluster starts a control plane that goes with the spec or suite.
-func (c *Checkout) StartCluster() *Cluster {
+// StartCluster starts a control plane that goes with the spec or suite. Its kube-apiserver notes the requests of the audited users.
+func (c *Checkout) StartCluster(audited ...string) *Cluster {
 	GinkgoHelper()
 	binaries, err := controlplane.FindBinaries()
 	Expect(err).NotTo(HaveOccurred())
@@ -33,7 +33,7 @@ func (c *Checkout) StartCluster() *Cluster {
 	one.Admin = one.Admin.With(
 		"KUBECONFIG="+filepath.Join(one.Admin.Space(), "kubeconfig"), "PATH="+filepath.Dir(binaries.Kubectl)+":"+one.Admin.Getenv("PATH"))
 	one.ControlPlane, err = controlplane.Start(context.Background(), controlplane.Options{
-		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: one.install,
+		Directory: filepath.Join(GinkgoT().TempDir(), "control-plane"), Binaries: binaries, Ephemeral: true, Prepare: one.install, Audit: audited,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(one.Stop()).To(Succeed()) })

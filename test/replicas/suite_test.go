@@ -49,8 +49,8 @@ var (
 var _ = BeforeSuite(func() {
 	checkout = installation.NewCheckout()
 	root := GinkgoT().TempDir()
-	cluster := checkout.StartCluster()
-	admin, api = cluster.Admin, cluster.Client
+	cluster := checkout.StartCluster(forgeplane.Manager.Account(), forgeplane.APIServer.Account())
+	admin, api, audited = cluster.Admin, cluster.Client, cluster.AuditLog()
 	door = rest.ThroughKubernetes(cluster.Administrator())
 
 	manager, standby = newReplica(cluster.ControlPlane, root, "manager", forgeplane.Manager), newReplica(cluster.ControlPlane, root, "standby", forgeplane.Manager)

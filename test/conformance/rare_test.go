@@ -1,0 +1,297 @@
+package conformance
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/registration"
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+)
+
+// yard is a tenant who declares everything: a group below that of another one, and a project in it.
+const yard = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: harbour}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: yard, labels: {part-of: harbour}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Group
+metadata: {name: harbour, namespace: harbour}
+spec: {path: harbour, allowedNamespaces: {from: Selector, selector: {matchLabels: {part-of: harbour}}}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Group
+metadata: {name: yard, namespace: yard}
+spec: {path: yard, parentRef: {path: harbour}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: app, namespace: yard}
+spec: {path: app, groupRef: {name: yard}, defaultBranch: main, restWrites: RefuseDeclared}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: JobTokenScope
+metadata: {name: app, namespace: yard}
+spec: {projectRef: {name: app}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Label
+metadata: {name: bug, namespace: yard}
+spec: {projectRef: {name: app}, title: bug, color: "#ff0000"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: Badge
+metadata: {name: build, namespace: yard}
+spec: {projectRef: {name: app}, linkURL: "https://ci.example.com", imageURL: "https://ci.example.com/a.svg"}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: DeployKey
+metadata: {name: ci, namespace: yard}
+spec: {projectRef: {name: app}, title: CI, publicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: ci, namespace: yard, labels: {forgeplane.dev/secret: trigger-token}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: TriggerToken
+metadata: {name: ci, namespace: yard}
+spec: {projectRef: {name: app}, secretRef: {name: ci, key: token}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: TriggerToken
+metadata: {name: nightly, namespace: yard}
+spec: {projectRef: {name: app}}
+---
+apiVersion: forgeplane.dev/v1alpha1
+kind: RemoteMirror
+metadata: {name: away, namespace: yard}
+spec: {projectRef: {name: app}, url: "https://127.0.0.1:1/app.git", enabled: false}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: visitor, namespace: yard}
+`
+
+// These are what happens seldom, and what the accounts have some of their rights for.
+var _ = Describe("What happens seldom", Ordered, func() {
+	ctx := context.Background()
+
+	BeforeAll(func() {
+		admin.Apply(yard)
+		admin.WaitReady("group,project,jobtokenscope,label,badge,deploykey,triggertoken", "--all", "--namespace=yard")
+	})
+
+	It("is that a group is below one whose namespace admits it by a label", func() {
+		group, _, err := own.as(root).Groups.GetGroup("harbour/yard", nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(group.FullPath).To(Equal("harbour/yard"))
+	})
+
+	It("is that a value is put into a Secret that is there", func() {
+		Expect(admin.Field(".data.token", "secret/ci", "--namespace=yard")).NotTo(BeEmpty())
+		digest := func() string { return admin.Field(".status.digest", "triggertoken/nightly", "--namespace=yard") }
+		before := digest()
+		admin.Kubectl("annotate", "triggertoken/nightly", "--namespace=yard", v1alpha1.AnnotationRotate+"=now")
+		Eventually(digest).WithTimeout(soon).WithPolling(polling).ShouldNot(Equal(before))
+	})
+
+	It("is that somebody declares what was protected without being asked", func() {
+		Eventually(func() string { return admin.Field(".status.protectedDefaultBranch", "project/app", "--namespace=yard") }).
+			WithTimeout(soon).WithPolling(polling).Should(Equal("main"))
+		admin.Apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: ProtectedBranch
+metadata: {name: declared, namespace: yard}
+spec: {projectRef: {name: app}, branch: main}
+`)
+		Eventually(func() []string {
+			var names []string
+			for _, b := range admin.List("protectedbranches", "--namespace=yard") {
+				names = append(names, b.GetName())
+			}
+			return names
+		}).WithTimeout(soon).WithPolling(polling).Should(Equal([]string{"declared"}))
+	})
+
+	It("is that what a client asks for on a condition is there as the client knows it", func() {
+		team, leaver := own.newTeam(gitlab.PrivateVisibility), own.newUser(fresh("leaver"))
+		project := team.project.ID
+		mirror, _, err := own.as(root).ProjectMirrors.AddProjectMirror(project, &gitlab.AddProjectMirrorOptions{URL: gitlab.Ptr("https://127.0.0.1:1/x.git")})
+		Expect(err).NotTo(HaveOccurred())
+		_, _, err = own.as(root).ProtectedBranches.ProtectRepositoryBranches(project, &gitlab.ProtectRepositoryBranchesOptions{Name: gitlab.Ptr("x")})
+		Expect(err).NotTo(HaveOccurred())
+		unmodified := gitlab.WithHeader("If-Unmodified-Since", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
+		for _, path := range []string{
+			fmt.Sprintf("projects/%d/badges/%d", project, own.newBadge(project, "Build").ID),
+			fmt.Sprintf("projects/%d/deploy_keys/%d", project, own.newDeployKey(project, "CI", false).ID),
+			fmt.Sprintf("projects/%d/labels/%d", project, own.newLabel(project, "bug").ID),
+			fmt.Sprintf("projects/%d/triggers/%d", project, own.newTrigger(root, project, "CI").ID),
+			fmt.Sprintf("projects/%d/remote_mirrors/%d", project, mirror.ID),
+			fmt.Sprintf("projects/%d/protected_branches/x", project),
+			fmt.Sprintf("groups/%d/members/%d", team.group.ID, guest.id),
+			fmt.Sprintf("projects/%d", project),
+			fmt.Sprintf("groups/%d", team.group.ID),
+			fmt.Sprintf("users/%d", leaver.ID),
+		} {
+			r := send(own.as(root), "DELETE "+path, "", unmodified)
+			Expect(r.StatusCode).To(BeElementOf(http.StatusAccepted, http.StatusNoContent), "%s: %s", path, answered(r))
+		}
+	})
+
+	It("is that a client is to leave alone what is declared elsewhere", func() {
+		r := send(own.as(root), "PATCH projects/harbour%2Fyard%2Fapp/job_token_scope", `{"enabled":false}`)
+		Expect(answered(r)).To(And(HavePrefix("403 "), ContainSubstring("kubectl")))
+	})
+
+	It("is that two rotate the same token at once, of whom one is given none", func() {
+		Eventually(func(g Gomega) {
+			made, _, err := own.as(root).Users.CreatePersonalAccessToken(developer.id, &gitlab.CreatePersonalAccessTokenOptions{
+				Name: gitlab.Ptr(fresh("token")), Scopes: &[]string{"read_api"}, ExpiresAt: gitlab.Ptr(gitlab.ISOTime(time.Now().Add(48 * time.Hour))),
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					// One of them succeeds, and which one is for the server to say.
+					_, _, _ = own.as(root).PersonalAccessTokens.RotatePersonalAccessTokenByID(made.ID, nil)
+				})
+			}
+			all.Wait()
+			for _, verb := range []string{"get", "delete"} {
+				g.Expect(unused()).NotTo(ContainElement("forgeplane-apiserver everywhere: " + verb + " accesstokens.forgeplane.dev"))
+			}
+		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	})
+
+	It("is that a server of an earlier version has made a token", func() {
+		by := client.WithFieldOwner(api, string(declare.FieldOwner))
+		name := fresh("earlier")
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: forgeplane.Namespace, Name: "token-" + name},
+			Data:       map[string][]byte{"token": []byte("fpat-of-a-server-of-an-earlier-version")},
+		}
+		token := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessTokenSpec{
+			UserRef: v1alpha1.Reference{Name: developer.name}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadAPI},
+			SecretRef: &v1alpha1.SecretKeyReference{Name: secret.Name, Key: "token"},
+		}}
+		Expect(by.Create(ctx, secret)).To(Succeed())
+		Expect(by.Create(ctx, token)).To(Succeed())
+		secret.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "AccessToken", Name: name, UID: token.UID, Controller: ptr.To(true),
+		}}
+		Expect(by.Update(ctx, secret)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
+			g.Expect(token.Spec.Digest).NotTo(BeEmpty())
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Satisfy(apierrors.IsNotFound))
+		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	})
+
+	It("is that half of a write is refused, and the other half taken back", func() {
+		admin.Apply(halfRefused)
+		path := fmt.Sprintf("projects/%s/remote_mirrors", "harbour%2Fyard%2Fapp")
+		Eventually(func() int {
+			return send(own.as(root), "POST "+path, `{"url":"https://ann:s3cret@127.0.0.1:1/`+fresh("mirror")+`.git"}`).StatusCode
+		}).WithTimeout(soon).WithPolling(polling).Should(BeNumerically(">=", http.StatusBadRequest))
+		admin.Kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "yard.conformance")
+	})
+
+	It("is that somebody comes to a server who was not passed on to it", func() {
+		authorities, err := base64.StdEncoding.DecodeString(admin.Field(".spec.caBundle", "apiservice", registration.APIService))
+		Expect(err).NotTo(HaveOccurred())
+		pool := x509.NewCertPool()
+		Expect(pool.AppendCertsFromPEM(authorities)).To(BeTrue())
+		visitor := http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			RootCAs: pool, ServerName: "forgeplane-apiserver." + forgeplane.Namespace + ".svc", MinVersion: tls.VersionTLS12,
+		}}}
+		q, err := http.NewRequest(http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/apis/rest.forgeplane.dev/v4/version", ports.TLS), http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		q.Header.Set("Authorization", "Bearer "+admin.Kubectl("create", "token", "visitor", "--namespace=yard"))
+		answer, err := visitor.Do(q)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Body.Close()).To(Succeed())
+		Expect(answer.StatusCode).To(Equal(http.StatusForbidden), "known, and not admitted")
+	})
+
+	It("is that a repository stays, that another record is in the way, and that the next project takes it", func() {
+		By("writing something to it, which is worth a record")
+		_, _, err := own.as(root).Commits.CreateCommit("harbour/yard/app", &gitlab.CreateCommitOptions{
+			Branch: gitlab.Ptr("work"), CommitMessage: gitlab.Ptr("Begin"), Actions: []*gitlab.CommitActionOptions{{
+				Action: gitlab.Ptr(gitlab.FileCreate), FilePath: gitlab.Ptr("README.md"), Content: gitlab.Ptr("Begun.\n"),
+			}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		var p v1alpha1.Project
+		key := client.ObjectKey{Namespace: "yard", Name: "app"}
+		Expect(api.Get(ctx, key, &p)).To(Succeed())
+		id := p.Status.ID
+		inTheWay := &v1alpha1.RetainedRepository{Spec: v1alpha1.RetainedRepositorySpec{
+			Project: v1alpha1.FormerProject{Namespace: "yard", Name: "app", UID: "of-an-earlier-one", ID: id, Path: "app"}, Storage: "default",
+		}}
+		inTheWay.Name = naturalkey.Name("yard", "app", fmt.Sprint(id))
+		Expect(api.Create(ctx, inTheWay)).To(Succeed())
+		admin.Kubectl("delete", "project/app", "--namespace=yard", "--wait=false")
+		message := `.status.conditions[?(@.type=="Ready")].message`
+		Eventually(func() string { return admin.Field(message, "project/app", "--namespace=yard") }).
+			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("is of an earlier project and has to go first"))
+		Expect(api.Delete(ctx, inTheWay)).To(Succeed())
+		Eventually(func(g Gomega) {
+			var r v1alpha1.RetainedRepository
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(inTheWay), &r)).To(Succeed())
+			g.Expect(r.Spec.Project.UID).To(BeEquivalentTo(p.UID))
+			g.Expect(api.Get(ctx, key, &v1alpha1.Project{})).To(Satisfy(apierrors.IsNotFound))
+		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+		admin.Apply(yard)
+		admin.WaitReady("project/app", "--namespace=yard")
+		Expect(api.Get(ctx, key, &p)).To(Succeed())
+		Expect(p.Status.ID).To(Equal(id))
+		Eventually(func() error {
+			return api.Get(ctx, client.ObjectKeyFromObject(inTheWay), &v1alpha1.RetainedRepository{})
+		}).
+			WithTimeout(soon).WithPolling(polling).Should(Satisfy(apierrors.IsNotFound))
+	})
+})
+
+// halfRefused has kube-apiserver refuse what a server says of a mirror that it has just made for a client.
+const halfRefused = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: yard.conformance}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [forgeplane.dev], apiVersions: ["*"], operations: [UPDATE], resources: [remotemirrors/status]}
+  matchConditions:
+  - {name: server, expression: "request.namespace == 'yard' && request.userInfo.username.endsWith(':forgeplane-apiserver')"}
+  validations:
+  - {expression: "false", message: "not now"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: yard.conformance}
+spec: {policyName: yard.conformance, validationActions: [Deny]}
+`

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/forgeplane"
+	"github.com/forgeplane/forgeplane/test/rights"
+)
+
+// asked are the requests of Forgeplane's accounts in the whole suite.
+var asked *rights.Requests
+
+// unused are the rights that no request has needed so far.
+func unused() []string {
+	GinkgoHelper()
+	return seen().Unused(granted())
+}
+
+func granted() []rights.Right {
+	GinkgoHelper()
+	all, err := rights.Granted(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	return all
+}
+
+// seen are the requests of Forgeplane's accounts so far.
+func seen() *rights.Requests {
+	GinkgoHelper()
+	log, err := os.ReadFile(controlPlane.AuditLog())
+	Expect(err).NotTo(HaveOccurred())
+	q, err := rights.Seen(bytes.NewReader(log), forgeplane.Namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return q
+}
+
+// A server takes its registration away when it stops.
+var _ = AfterSuite(func() {
+	for _, p := range processes {
+		Expect(p.Stop()).To(Succeed())
+	}
+	if len(processes) < 2 {
+		return // nothing was ready
+	}
+	asked = seen()
+})
+
+// What no request needs, an account need not be allowed. What happens when processes are killed, test/replicas shows.
+var _ = ReportAfterSuite("the accounts use each of their rights, and miss none", func(r Report) {
+	if asked == nil || !r.SuiteSucceeded {
+		return
+	}
+	if r.PreRunStats.SpecsThatWillRun < r.PreRunStats.TotalSpecs {
+		fmt.Fprintln(os.Stdout, "SKIPPED: whether every right is used, which only the whole suite can tell")
+		return
+	}
+	unused := slices.DeleteFunc(asked.Unused(granted()), func(right string) bool { return slices.Contains(rights.OfSurvivors(), right) })
+	Expect(unused).To(BeEmpty(), "nothing has needed them: take away those that no code needs, and have a spec do what needs the others")
+	Expect(asked.Refused).To(BeEmpty(), "what the code needs and no rule allows")
+})

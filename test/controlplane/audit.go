@@ -1,0 +1,48 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	auditPolicyFile = "audit-policy.yaml"
+	auditLogFile    = "audit.log"
+)
+
+// AuditLog is the path of the file in which kube-apiserver notes who has asked it for what: a line of JSON for each request of those
+// whom Options.Audit names, an Event of audit.k8s.io/v1 without bodies. A request is noted before it is answered.
+func (c *ControlPlane) AuditLog() string { return c.path(auditLogFile) }
+
+// writeAuditPolicy says whose requests are noted.
+func (c *ControlPlane) writeAuditPolicy(users []string) error {
+	if len(users) == 0 {
+		return nil // which a policy would take for everybody
+	}
+	policy := map[string]any{
+		"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": []string{"RequestReceived"},
+		"rules": []map[string]any{{"level": "Metadata", "users": users, "omitManagedFields": true}},
+	}
+	text, err := yaml.Marshal(policy)
+	if err == nil {
+		err = os.WriteFile(c.path(auditPolicyFile), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	return nil
+}
+
+// auditArgs are those of kube-apiserver that have it note requests. It notes each before it answers, so that nothing is missing in
+// the file when a client has its answer.
+func auditArgs(users []string) []string {
+	if len(users) == 0 {
+		return nil
+	}
+	return []string{
+		"--audit-policy-file=" + auditPolicyFile, "--audit-log-path=" + auditLogFile, "--audit-log-mode=blocking",
+		"--audit-log-maxsize=1024",
+	}
+}

@@ -1,0 +1,109 @@
+package rights
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+const (
+	// pinned is the annotation by which the policy pin.forgeplane.dev says that it has asked for the verb pin, which is that of no request.
+	pinned = "pin.forgeplane.dev/id"
+	// decision is the annotation that has what RBAC said.
+	decision = "authorization.k8s.io/decision"
+)
+
+// Requests are those that kube-apiserver has seen.
+type Requests struct {
+	// Refused are those that RBAC has refused.
+	Refused []string
+
+	seen map[Right]bool
+}
+
+// Seen reads the requests of accounts in a namespace from an audit log of kube-apiserver.
+func Seen(log io.Reader, namespace string) (*Requests, error) {
+	q := &Requests{seen: map[Right]bool{}}
+	for decoder := json.NewDecoder(log); ; {
+		var e auditv1.Event
+		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
+			return q, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the audit log of kube-apiserver: %w", err)
+		}
+		if role, ours := strings.CutPrefix(e.User.Username, "system:serviceaccount:"+namespace+":"); ours && e.ObjectRef != nil {
+			q.add(role, &e)
+		}
+	}
+}
+
+func (q *Requests) add(role string, e *auditv1.Event) {
+	r := Right{
+		Role: role, Namespace: e.ObjectRef.Namespace, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
+		Name: e.ObjectRef.Name, Verb: e.Verb,
+	}
+	if e.ObjectRef.Subresource != "" {
+		r.Resource += "/" + e.ObjectRef.Subresource
+	}
+	if e.Annotations[decision] != "allow" {
+		q.Refused = append(q.Refused, r.String())
+		return
+	}
+	q.seen[r] = true
+	if _, asked := e.Annotations[pinned]; asked {
+		pin := r
+		pin.Verb = "pin"
+		q.seen[pin] = true
+	}
+	// A request to apply what is missing makes it, for which RBAC is asked beside the patch.
+	if e.Verb == "patch" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated {
+		r.Verb = "create"
+		q.seen[r] = true
+	}
+}
+
+// Unused returns the rights, as texts, that no request has needed. A request needs one right: that which is the narrowest.
+func (q *Requests) Unused(granted []Right) []string {
+	used := map[Right]bool{}
+	for request := range q.seen {
+		var by *Right
+		for i, r := range granted {
+			if r.allows(request) && (by == nil || r.narrow() > by.narrow()) {
+				by = &granted[i]
+			}
+		}
+		if by != nil {
+			used[*by] = true
+		}
+	}
+	var unused []string
+	for _, r := range granted {
+		if !used[r] {
+			unused = append(unused, r.String())
+		}
+	}
+	return unused
+}
+
+// allows reports whether a right is enough for a request.
+func (r Right) allows(request Right) bool {
+	return r.Role == request.Role && r.Group == request.Group && r.Resource == request.Resource && r.Verb == request.Verb &&
+		(r.Namespace == "" || r.Namespace == request.Namespace) && (r.Name == "" || r.Name == request.Name)
+}
+
+// narrow grows with what a right says about what it holds for.
+func (r Right) narrow() int {
+	n := 0
+	if r.Name != "" {
+		n++
+	}
+	if r.Namespace != "" {
+		n += 2
+	}
+	return n
+}
