@@ -103,7 +103,7 @@ func (d *door) with(token string) *gitlab.Client {
 func (d *door) client(p *person, token string) *gitlab.Client {
 	GinkgoHelper()
 	c, err := gitlab.NewClient(token, gitlab.WithBaseURL(d.url), gitlab.WithoutRetries(),
-		gitlab.WithHTTPClient(&http.Client{Transport: recorder{door: d, next: d.through(p)}}))
+		gitlab.WithHTTPClient(&http.Client{Transport: recorder{door: d, by: p, next: d.through(p)}}))
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -148,10 +148,11 @@ type kept struct {
 
 func (*kept) Close() error { return nil }
 
-// recorder keeps what is answered at a door, holds it against the document of the API, and notes which endpoints have
-// succeeded.
+// recorder keeps what is answered at a door, holds it against the document of the API, notes which endpoints have succeeded, and tells
+// what the audit log has to say.
 type recorder struct {
 	door *door
+	by   *person
 	next http.RoundTripper
 }
 
@@ -159,6 +160,10 @@ type recorder struct {
 const prefix = "/api/v4"
 
 func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
+	sent, err := sentBody(q)
+	if err != nil {
+		return nil, err
+	}
 	answer, err := r.next.RoundTrip(q)
 	if err != nil {
 		return nil, err
@@ -168,6 +173,7 @@ func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = &kept{Reader: bytes.NewReader(text), text: string(text)}
+	told.add(r.door, r.by, q, sent, answer, text)
 	_, path, _ := strings.Cut(q.URL.EscapedPath(), prefix)
 	if r.door.contract == nil {
 		return answer, nil
@@ -179,4 +185,16 @@ func (r recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 		r.door.coverage.add(q.Method, path)
 	}
 	return answer, nil
+}
+
+// sentBody is the body of a request that has still to be sent.
+func sentBody(q *http.Request) ([]byte, error) {
+	if q.GetBody == nil {
+		return nil, nil
+	}
+	body, err := q.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(body)
 }

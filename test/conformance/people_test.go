@@ -117,6 +117,9 @@ func (p *person) learn() {
 		p.id = u.Status.ID
 	}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	p.token = valueOf(p.name)
+	var t v1alpha1.AccessToken
+	Expect(api.Get(context.Background(), client.ObjectKey{Name: p.name}, &t)).To(Succeed())
+	told.introduce(p.token, bearer{user: p.id, token: t.Status.ID})
 }
 
 // valueOf waits for the value of the access token that is declared by a name, with a Secret of the same name.

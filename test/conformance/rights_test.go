@@ -40,7 +40,7 @@ func seen() *rights.Requests {
 	return q
 }
 
-// A server takes its registration away when it stops.
+// A server takes its registration away when it stops, and its audit log is complete then.
 var _ = AfterSuite(func() {
 	for _, p := range processes {
 		Expect(p.Stop()).To(Succeed())
@@ -49,6 +49,7 @@ var _ = AfterSuite(func() {
 		return // nothing was ready
 	}
 	asked = seen()
+	told.check()
 })
 
 // What no request needs, an account need not be allowed. What happens when processes are killed, test/replicas shows.

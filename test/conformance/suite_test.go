@@ -45,6 +45,8 @@ var (
 	// processes are the parts of Forgeplane, in the order in which they were started.
 	processes []*process.Process
 	ports     installation.Ports
+	// told is what the audit log of the server has to have.
+	told *account
 )
 
 var _ = BeforeSuite(func() {
@@ -82,6 +84,7 @@ func startForgeplane(programs string) (url string) {
 		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}},
 	})).To(Succeed())
 	server := part(forgeplane.APIServer, ports.Health)
+	told = newAccount(filepath.Join(server.Logs, forgeplane.AuditLog))
 	// A cluster of the version 1.33 streams no lists, so the informers of a server ask for them.
 	start(server, "KUBE_FEATURE_WatchListClient=false")
 	admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")

@@ -1,0 +1,214 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/audit"
+)
+
+// account is what the audit log of a server must say of the requests of the whole run, and what it must not.
+type account struct {
+	// path is that of the log.
+	path string
+
+	lock    sync.Mutex
+	writes  map[string]written
+	reads   map[string]string
+	secrets map[string]bool
+	// shown are the ids in answers to writes, each after the last part of the path.
+	shown map[string]bool
+	// tokens are whose the values of access tokens are.
+	tokens map[string]bearer
+}
+
+// bearer is the holder of an access token.
+type bearer struct{ user, token int64 }
+
+// written is a write that was answered.
+type written struct {
+	request string
+	at      *door
+	by      *person
+	value   string
+	status  int
+	// made is the id in the answer; 0 where there is none.
+	made int64
+	// again says that an earlier answer has shown the same thing, so that this write may have changed nothing.
+	again bool
+}
+
+func newAccount(log string) *account {
+	return &account{
+		path: log, writes: map[string]written{}, reads: map[string]string{}, secrets: map[string]bool{}, shown: map[string]bool{}, tokens: map[string]bearer{},
+	}
+}
+
+// introduce notes whose a token is.
+func (a *account) introduce(value string, b bearer) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.tokens[value] = b
+}
+
+// add notes a request, its answer, and the secrets in either.
+func (a *account) add(d *door, by *person, q *http.Request, sent []byte, answer *http.Response, text []byte) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	var said struct {
+		ID     int64  `json:"id"`
+		UserID int64  `json:"user_id"`
+		Token  string `json:"token"`
+	}
+	_ = json.Unmarshal(text, &said) // a list, or no JSON, says nothing of the kind
+	if len(said.Token) >= shortest {
+		a.secrets[said.Token] = true
+		if said.UserID != 0 {
+			a.tokens[said.Token] = bearer{said.UserID, said.ID}
+		}
+	}
+	a.hide(sent)
+	value := q.Header.Get("Private-Token")
+	if value == "" {
+		value = strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ")
+	}
+	if len(value) >= shortest {
+		a.secrets[value] = true
+	}
+	id, request := answer.Header.Get("X-Request-Id"), q.Method+" "+q.URL.EscapedPath()
+	switch {
+	case id == "": // kube-apiserver has refused it itself
+	case q.Method == http.MethodGet || q.Method == http.MethodHead:
+		a.reads[id] = request
+	default:
+		shown := fmt.Sprint(path.Base(q.URL.Path), " ", said.ID)
+		a.writes[id] = written{request: request, at: d, by: by, value: value, status: answer.StatusCode, made: said.ID, again: said.ID != 0 && a.shown[shown]}
+		a.shown[shown] = true
+	}
+}
+
+// shortest is how long a text is at least that is looked for as a secret.
+const shortest = 6
+
+// hide remembers the secrets in the body of a request.
+func (a *account) hide(body []byte) {
+	var said struct{ Password, Token, URL string }
+	_ = json.Unmarshal(body, &said)
+	secrets := []string{said.Password, said.Token}
+	if u, err := url.Parse(said.URL); err == nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, password)
+	}
+	for _, s := range secrets {
+		if len(s) >= shortest {
+			a.secrets[s] = true
+		}
+	}
+}
+
+// check holds the log, which is complete, against what was sent.
+func (a *account) check() {
+	GinkgoHelper()
+	text, err := os.ReadFile(a.path)
+	Expect(err).NotTo(HaveOccurred())
+	lines := map[string][]audit.Event{}
+	for line := range bytes.Lines(text) {
+		var e audit.Event
+		Expect(json.Unmarshal(line, &e)).To(Succeed(), string(line))
+		if e.Part <= 1 {
+			lines[e.Request] = append(lines[e.Request], e)
+		} else { // more of the same
+			last := &lines[e.Request][len(lines[e.Request])-1]
+			last.Objects, last.Refs = append(last.Objects, e.Objects...), append(last.Refs, e.Refs...)
+		}
+	}
+	var wrong []string
+	for id, w := range a.writes {
+		if len(lines[id]) != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s: %d: it has %d lines", w.request, w.status, len(lines[id])))
+			continue
+		}
+		for _, failure := range InterceptGomegaFailures(func() { a.compare(w, lines[id][0]) }) {
+			wrong = append(wrong, fmt.Sprintf("%s: %d: %s", w.request, w.status, failure))
+		}
+	}
+	for id, request := range a.reads {
+		if len(lines[id]) > 0 {
+			wrong = append(wrong, request+": a read has a line")
+		}
+	}
+	Expect(wrong).To(BeEmpty())
+	for secret := range a.secrets {
+		Expect(bytes.Contains(text, []byte(secret))).To(BeFalse(), "the audit log holds a secret")
+	}
+	Expect(a.writes).NotTo(BeEmpty())
+	Expect(a.reads).NotTo(BeEmpty())
+	Expect(a.secrets).NotTo(BeEmpty())
+	AddReportEntry("audit", map[string]int{"writes": len(a.writes), "reads": len(a.reads), "secrets": len(a.secrets)})
+}
+
+// compare holds a line against the write that it is of.
+func (a *account) compare(w written, e audit.Event) {
+	GinkgoHelper()
+	at, result := audit.REST, audit.Done
+	if w.at != own {
+		at = audit.Kubernetes
+		identity := nobody // but for the token
+		if w.at == identities {
+			identity = w.by
+		}
+		Expect(e.Identity).To(Equal(identity.kubernetes()))
+	}
+	switch {
+	case w.status >= http.StatusInternalServerError:
+		result = audit.Failed
+	case w.status >= http.StatusBadRequest:
+		result = audit.Refused
+	}
+	Expect(e).To(And(HaveField("Door", at), HaveField("Status", w.status), HaveField("Result", result), HaveField("Address", "127.0.0.1")))
+	if !strings.HasSuffix(e.Action, noEndpoint) { // where there is none, nobody is asked who they are
+		a.compareCaller(w, e)
+	}
+	if w.again {
+		return
+	}
+	if w.status == http.StatusCreated || w.status == http.StatusNoContent || w.status == http.StatusAccepted {
+		Expect(len(e.Objects)+len(e.Refs)).NotTo(BeZero(), "it was done to nothing")
+	}
+	if w.status == http.StatusCreated && w.made != 0 {
+		// A member is shown with the id of the user, and has none of its own.
+		Expect(slices.ContainsFunc(e.Objects, func(o audit.Object) bool { return (o.ID == w.made || o.ID == 0) && !o.Failed })).To(BeTrue(), "%+v", e.Objects)
+	}
+}
+
+// noEndpoint ends the action of a request whose path is no endpoint's.
+const noEndpoint = "(no such endpoint)"
+
+// compareCaller holds the user and the token of a line against the write that it is of.
+func (a *account) compareCaller(w written, e audit.Event) {
+	GinkgoHelper()
+	who := e.User
+	if e.Sudo != nil {
+		who = e.Sudo
+	}
+	switch known, ok := a.tokens[w.value]; {
+	case ok:
+		Expect(e.Token).To(Equal(known.token))
+		Expect(who).To(HaveField("ID", known.user))
+	case w.at == identities && w.by.id != 0:
+		Expect(who).To(HaveField("ID", w.by.id))
+	case w.status < http.StatusBadRequest:
+		Expect(w.by).To(Equal(operator), "nobody did it")
+	}
+}
