@@ -84,7 +84,7 @@ func (p Parts) All() []Controller {
 		of("Membership", c, membership.New(c, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
-		of("TriggerToken", c, triggertoken.New(c, store, e, cat, p.IDs, p.Clock)),
+		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, e, cat, p.IDs, p.Clock)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
 		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{

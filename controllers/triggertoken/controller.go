@@ -23,18 +23,19 @@ import (
 // Controller reconciles trigger tokens.
 type Controller struct {
 	client  client.Client
+	live    client.Reader
 	store   *credential.Store
 	catalog *catalog.Catalog
 	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
-// New returns the controller; s is where values are kept that nobody has a Secret for.
+// New returns the controller; live reads past the cache, and s is where values are kept that nobody has a Secret for.
 func New(
-	c client.Client, s *credential.Store, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
+	c client.Client, live client.Reader, s *credential.Store, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
 ) *Controller {
 	return &Controller{
-		client: c, store: s, catalog: cat, clock: clk,
+		client: c, live: live, store: s, catalog: cat, clock: clk,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.TriggerToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {

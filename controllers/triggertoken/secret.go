@@ -3,6 +3,7 @@ package triggertoken
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,10 +75,9 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 // earlier versions generated into the namespace of the token goes on there, but for what they did for a client of the REST API.
 func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held, error) {
 	ref := t.SecretRef()
-	offer := credential.Offer{Holder: t, Field: "secretRef", Name: ref.Name, Kind: v1alpha1.SecretOfTriggerToken}
 	if t.Spec.SecretRef != nil {
 		t.Status.SecretRef.Name = ""
-		s, err := offer.Check(ctx, c.client)
+		s, err := offer(t).Check(ctx, c.client)
 		if err != nil {
 			t.Status.Digest = ""
 			return nil, err
@@ -92,15 +92,56 @@ func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held,
 		return &held{Secret: s, key: credential.TokenKey, platform: true}, nil
 	}
 	value := triggertoken.Generate()
-	if former, err := offer.Check(ctx, c.client); err == nil && metav1.IsControlledBy(former, t) && t.Status.SecretRef.Name == "" {
-		if t.Status.IssuedTo == "" {
+	if t.Status.SecretRef.Name == "" {
+		former, err := c.former(ctx, t)
+		switch {
+		case err != nil:
+			t.Status.Digest = ""
+			return nil, err
+		case former != nil && t.Status.IssuedTo == "":
 			return &held{Secret: former, key: ref.Key}, nil
-		}
-		if triggertoken.Check(former.Data[ref.Key]) == nil {
+		case former != nil && triggertoken.Check(former.Data[ref.Key]) == nil:
 			value = string(former.Data[ref.Key])
 		}
 	}
 	return c.issue(ctx, t, value)
+}
+
+func offer(t *v1alpha1.TriggerToken) credential.Offer {
+	return credential.Offer{Holder: t, Field: "secretRef", Name: t.SecretRef().Name, Kind: v1alpha1.SecretOfTriggerToken}
+}
+
+// formerDelay is when a former Secret is looked for again that no informer shows.
+const formerDelay = time.Minute
+
+// former returns the Secret that an earlier version made for a token in its namespace, and nil where there surely is none. While there
+// is one that cannot be used, the error says so: another value would be made in place of the one that is in use.
+func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*corev1.Secret, error) {
+	s, err := offer(t).Check(ctx, c.client)
+	if err == nil && metav1.IsControlledBy(s, t) {
+		return s, nil
+	}
+	if err == nil || !frame.IsWaiting(err) {
+		return nil, err
+	}
+	// Whose it is and how it is labelled is all that is asked for: what is in it is not sent.
+	name, there := t.SecretRef().Name, &metav1.PartialObjectMetadataList{}
+	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.live.List(ctx, there, client.InNamespace(t.Namespace), client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
+		return nil, fmt.Errorf("looking for Secret %s: %w", name, err)
+	}
+	for i := range there.Items {
+		switch m := &there.Items[i]; {
+		case !metav1.IsControlledBy(m, t):
+		case m.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfTriggerToken:
+			return nil, apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache has still to show it"))
+		default:
+			return nil, frame.WaitingFor(formerDelay, v1alpha1.ReasonReferenceNotFound,
+				"Secret %s holds the value, as an earlier version made it, and has not the label that lets Forgeplane use it; to go on with the value: "+
+					"kubectl label secret %[1]s --overwrite %[2]s=%[3]s; delete the Secret to get another value", name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken)
+		}
+	}
+	return nil, nil
 }
 
 // offered takes a Secret of the tenant, unless it is of a type that says what else it is for, or somebody else's.

@@ -164,6 +164,50 @@ var _ = Describe("The value of a trigger token", func() {
 		Expect(valueOf(t)).To(Equal(kept))
 	})
 
+	DescribeTable("is not replaced as long as the Secret is there that an earlier version made, and cannot be used",
+		func(issuedTo string, change func(former *corev1.Secret)) {
+			f.Create(t)
+			f.ExpectReady(t)
+			f.Delete(secretOf(t))
+			former := secret("deploy-trigger-token", "token", "glptt-of-an-earlier-version")
+			former.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: t.Name, UID: t.UID, Controller: ptr.To(true),
+			}}
+			change(former)
+			f.Create(former)
+			before := t.DeepCopy()
+			t.Status.SecretRef.Name, t.Status.IssuedTo, t.Status.Digest = "", issuedTo, catalog.Digest("glptt-of-an-earlier-version")
+			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+			f.Run()
+			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "Secret deploy-trigger-token holds the value",
+				"kubectl label secret deploy-trigger-token --overwrite forgeplane.dev/secret=trigger-token", "delete the Secret to get another value")
+			Expect(t.Status.SecretRef.Name).To(BeEmpty(), "nobody has made another value")
+			f.Change(former, func() { former.Labels = offered })
+			f.ExpectReady(t)
+			Expect(valueOf(t)).To(Equal("glptt-of-an-earlier-version"))
+		},
+		Entry("because it lost its label", "", func(s *corev1.Secret) { s.Labels = nil }),
+		Entry("because it is labelled for something else", "", func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfImport} }),
+		Entry("and its value belongs to the platform by now", "somebody", func(s *corev1.Secret) { s.Labels = nil }),
+	)
+
+	It("is another one when the Secret that an earlier version made is surely gone, or is somebody else's", func() {
+		f.Create(t)
+		f.ExpectReady(t)
+		f.Delete(secretOf(t))
+		theirs := secret("deploy-trigger-token", "token", chosen)
+		theirs.Labels = nil
+		f.Create(theirs)
+		before := t.DeepCopy()
+		t.Status.SecretRef.Name = ""
+		Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
+		f.Change(t, func() { t.Spec.Description = "upgraded" })
+		f.ExpectReady(t)
+		Expect(secretOf(t).Namespace).To(Equal(forge.PlatformNamespace))
+		f.Refresh(theirs)
+		Expect(theirs.Data).To(HaveKeyWithValue("token", []byte(chosen)))
+	})
+
 	It("is replaced when its Secret or the key in it goes, while the controllers run", func() {
 		f.Run()
 		f.Create(t)
