@@ -62,7 +62,7 @@ func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error 
 	if err == nil && parent != nil && g.Spec.ParentRef.Name == "" {
 		g.Status.ParentUID = string(parent.UID)
 	}
-	return nil //nolint:nilerr // the next step says what is wrong with the reference
+	return nil // the next step says what is wrong with the reference
 }
 
 // claimPath puts the full path in force, unless the place is not to be had.

@@ -294,6 +294,7 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
 	}
 	if holder != nil {
+		*status = 0 // an earlier version may have let both have it
 		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
 			*spec, name(holder))
 	}

@@ -236,3 +236,24 @@ func TestOwner(t *testing.T) {
 		})
 	}
 }
+
+func TestAnIDThatTwoHaveIsLostByTheOneThatDoesNotHoldIt(t *testing.T) {
+	w := newWorld(t, func(u *v1alpha1.User) {
+		u.Spec.ID, u.Status.ID = 7, 7
+		u.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}}
+	})
+	ids := &counter{next: 9, holder: &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}}
+	f := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](ids))
+	_, err := w.run(f)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.condition(v1alpha1.ConditionStalled)).To(HaveField("Reason", v1alpha1.ReasonAlreadyExists))
+	w.Expect(w.events.all).To(ConsistOf(ContainSubstring("id 7 is held by bob; omit spec.id to get a free one")))
+	w.Expect(w.user.Status.ID).To(BeZero(), "nobody takes it for the holder")
+
+	w.user.Spec.ID, ids.holder = 0, nil
+	w.Expect(w.client.Update(t.Context(), w.user)).To(Succeed())
+	_, err = w.run(f)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.read()
+	w.Expect(w.user.Status.ID).To(Equal(int64(9)), "a free one")
+}
