@@ -23,7 +23,8 @@ const (
 	AnnotationRotate = "forgeplane.dev/rotate"
 	// AnnotationRotated on a Secret is the last text of AnnotationRotate that its value was made for.
 	AnnotationRotated = "forgeplane.dev/rotated"
-	// AnnotationGenerated on a Secret of a tenant is the digest of the value that Forgeplane has generated there.
+	// AnnotationGenerated on a Secret that somebody else may write names the keys whose values Forgeplane has generated, each with the
+	// UID of the token that it is for and the digest of the value. These go with the token, and no others.
 	AnnotationGenerated = "forgeplane.dev/generated"
 )
 

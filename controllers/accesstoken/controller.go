@@ -21,6 +21,7 @@ import (
 	values "github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
@@ -80,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 	if err := c.upgrade(ctx, t); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return c.frame.Run(ctx, t, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
+	return c.frame.Run(ctx, t, c.end, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
@@ -118,9 +119,8 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return fmt.Errorf("reading Secret %s: %w", ref.Name, err)
 	}
 	value := secret.Data[ref.Key]
-	if len(value) == 0 && t.Spec.Revoked {
-		setDigest(t, "")
-		return nil
+	if len(value) == 0 && c.ended(t) {
+		return nil // The digest stays: whoever shows the value is told that the token has ended.
 	}
 	if len(value) == 0 {
 		if value, err = c.generate(ctx, t, &secret, apierrors.IsNotFound(err)); err != nil {
@@ -180,10 +180,10 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 
 // generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
-	value := []byte(values.Generate())
+	before, value := secret.DeepCopy(), values.Generate()
 	key := t.Spec.SecretRef.Key
+	credential.Generate(secret, key, t.UID, value)
 	if absent {
-		secret.Data = map[string][]byte{key: value}
 		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
 		}
@@ -195,13 +195,8 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 		if err != nil {
 			return nil, fmt.Errorf("creating Secret %s: %w", secret.Name, err)
 		}
-		return value, nil
+		return []byte(value), nil
 	}
-	before := secret.DeepCopy()
-	if secret.Data == nil {
-		secret.Data = map[string][]byte{}
-	}
-	secret.Data[key] = value
 	if len(secret.OwnerReferences) > 0 && !metav1.IsControlledBy(secret, t) {
 		// Another token made the Secret, which is not to go with that one alone.
 		if err := controllerutil.SetOwnerReference(t, secret, c.client.Scheme()); err != nil {
@@ -212,16 +207,16 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	if err := c.client.Patch(ctx, secret, patch); err != nil {
 		return nil, fmt.Errorf("writing Secret %s: %w", secret.Name, err)
 	}
-	return value, nil
+	return []byte(value), nil
 }
 
-// accept shows a token that is not accepted, and looks again when it will expire.
+// accept shows a token that is not accepted.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Revoked {
 		return frame.Stalled(v1alpha1.ReasonRevoked, "the token is revoked")
 	}
 	expires := t.Spec.ExpiresAt
-	if expires != nil && !c.clock.Now().Before(expires.Time) {
+	if c.ended(t) {
 		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", expires.UTC().Format(time.RFC3339))
 	}
 	u, err := c.catalog.User(ctx, t.Spec.UserRef)
@@ -230,9 +225,6 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error 
 	}
 	if u.Spec.State == v1alpha1.UserBlocked {
 		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)
-	}
-	if expires != nil {
-		return frame.Again(expires.Sub(c.clock.Now()))
 	}
 	return nil
 }

@@ -268,6 +268,132 @@ var _ = Describe("An access token", func() {
 		f.ExpectStalled(token, v1alpha1.ReasonExpired)
 	})
 
+	Context("that has ended", func() {
+		expires := func() *metav1.Time { return ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour))) }
+		// ends are the ways in which a token ends, each with the reason that it shows; none where it is gone.
+		ends := map[string]func() string{
+			"revoked": func() string {
+				f.Change(token, func() { token.Spec.Revoked = true })
+				return v1alpha1.ReasonRevoked
+			},
+			"expired": func() string {
+				f.Clock.SetTime(token.Spec.ExpiresAt.Time)
+				f.Change(token, func() { token.Labels = map[string]string{"a": "b"} }) // the clock that stands still wakes nobody
+				return v1alpha1.ReasonExpired
+			},
+			"deleted": func() string { f.Delete(token); return "" },
+		}
+		for how, end := range ends {
+			It("leaves no value that was generated for it when it is "+how, func(ctx SpecContext) {
+				f.Run()
+				token.Spec.SecretRef, token.Spec.ExpiresAt = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}, expires()
+				other := forge.AccessToken("other").For(ada).Secret("shared", "other").Build()
+				f.Create(secret("shared", "own", value), token, other)
+				f.ExpectReady(token, other)
+				s := stored("shared")
+				generated, kept := string(s.Data["laptop"]), string(s.Data["other"])
+				Expect(generated).To(HavePrefix(accesstoken.Prefix))
+				if reason := end(); reason != "" {
+					f.ExpectStalled(token, reason)
+					Expect(token.Status.Digest).To(Equal(catalog.Digest(generated)), "whoever shows it is told why it is refused")
+				}
+				f.Eventually(s).ShouldNot(HaveField("Data", HaveKey("laptop")))
+				Expect(s.Data).To(Equal(map[string][]byte{"own": []byte(value), "other": []byte(kept)}))
+				Expect(values()).NotTo(ContainElement(generated))
+				f.ExpectReady(other)
+				f.ExpectRestartWritesNothing()
+			})
+
+			It("leaves the value that somebody else has put there when it is "+how, func() {
+				f.Run()
+				token.Spec.ExpiresAt = expires()
+				f.Create(secret("laptop", "own", "untouched"), token)
+				f.ExpectReady(token)
+				s := stored("laptop")
+				Expect(string(s.Data["token"])).To(HavePrefix(accesstoken.Prefix))
+				f.Change(s, func() { s.Data["token"] = []byte(value) })
+				f.Eventually(token).Should(HaveField("Status.Digest", catalog.Digest(value)))
+				if reason := end(); reason != "" {
+					f.ExpectStalled(token, reason)
+				}
+				f.ExpectRestartWritesNothing()
+				Expect(stored("laptop").Data).To(HaveKeyWithValue("token", []byte(value)))
+			})
+		}
+
+		It("leaves no value in a Secret that Forgeplane made, be it by an earlier version", func() {
+			f.Create(token)
+			f.ExpectReady(token)
+			s := stored("laptop")
+			f.Change(s, func() { s.Annotations = nil })
+			f.Change(token, func() { token.Spec.Revoked = true })
+			f.ExpectStalled(token, v1alpha1.ReasonRevoked)
+			Expect(stored("laptop").Data).To(BeEmpty())
+		})
+
+		It("gets another value when its end is put off", func() {
+			token.Spec.ExpiresAt = expires()
+			f.Create(token)
+			f.ExpectReady(token)
+			was := token.Status.Digest
+			f.Clock.SetTime(token.Spec.ExpiresAt.Time)
+			f.ExpectStalled(token, v1alpha1.ReasonExpired)
+			f.Change(token, func() { token.Spec.ExpiresAt = nil })
+			f.ExpectReady(token)
+			Expect(token.Status.Digest).NotTo(Equal(was))
+			Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+		})
+
+		It("does not take away the value of another that holds the key", func() {
+			f.Run()
+			other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
+			older, younger := forge.CreateInTurn(f, token, other)
+			f.ExpectReady(older)
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists)
+			f.Change(younger, func() { younger.Spec.Revoked = true })
+			f.Delete(younger)
+			f.ExpectReady(older)
+			Expect(older.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+		})
+
+		It("is woken up for it though its user is blocked", func() {
+			token.Spec.ExpiresAt = expires()
+			f.Create(token)
+			f.Change(ada, func() { ada.Spec.State = v1alpha1.UserBlocked })
+			result, err := f.Reconcile(token)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.RequeueAfter).To(Equal(time.Hour))
+		})
+
+		It("loses its value when it was deleted while no controller ran, and is there again without", func() {
+			f.Create(secret("shared", "own", value))
+			token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
+			f.Create(token)
+			f.ExpectReady(token)
+			f.Delete(token)
+			s := stored("shared")
+			f.Clock.SetTime(s.CreationTimestamp.Add(time.Hour))
+			f.Run()
+			f.Eventually(s).ShouldNot(HaveField("Data", HaveKey("laptop")))
+			Expect(s.Data).To(HaveKeyWithValue("own", []byte(value)))
+			Expect(s.Annotations).To(BeEmpty())
+		})
+
+		It("keeps the value that a restore brings before it", func() {
+			f.Create(secret("shared", "own", value))
+			token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "shared", Key: "laptop"}
+			again := token.DeepCopy()
+			f.Create(token)
+			f.ExpectReady(token)
+			was := token.Status.Digest
+			f.Delete(token)
+			f.Run().ExpectIdle()
+			f.Create(again)
+			f.ExpectReady(again)
+			Expect(again.Status.Digest).To(Equal(was))
+		})
+	})
+
 	It("follows its user while the controllers run", func() {
 		f.Run()
 		f.Create(token)

@@ -1,5 +1,6 @@
-// Package credential removes the Secrets of the platform's namespace that hold credentials of objects which are gone. Owner references
-// would do so, but cannot lead to another namespace.
+// Package credential removes the Secrets of the platform's namespace that hold credentials of objects which are gone: owner references
+// would do so, but cannot lead to another namespace. Out of other Secrets it takes the values that Forgeplane has generated there for
+// such objects.
 package credential
 
 import (
@@ -29,7 +30,7 @@ import (
 // grace is how long a new Secret may wait for an object to name it: who makes one writes that into the status next, within seconds.
 const grace = 10 * time.Minute
 
-// Controller looks at the Secrets that Forgeplane has made for objects of tenants.
+// Controller looks at the Secrets that Forgeplane has made for objects of tenants, and at those that it has generated values in.
 type Controller struct {
 	client    client.Client
 	catalog   *catalog.Catalog
@@ -37,56 +38,86 @@ type Controller struct {
 	namespace string
 
 	mu sync.Mutex
-	// released are Secrets that an object named until it went.
-	released map[string]bool
+	// released are the Secrets that objects named until they went, with the UIDs of these.
+	released map[types.NamespacedName]map[types.UID]bool
 }
 
 // New returns the controller; namespace is the platform's.
 func New(c client.Client, cat *catalog.Catalog, clk clock.PassiveClock, namespace string) *Controller {
-	return &Controller{client: c, catalog: cat, clock: clk, namespace: namespace, released: map[string]bool{}}
+	return &Controller{client: c, catalog: cat, clock: clk, namespace: namespace, released: map[types.NamespacedName]map[types.UID]bool{}}
 }
 
-// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;delete
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch;patch
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	ours := predicate.NewPredicateFuncs(func(s client.Object) bool {
-		return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != ""
+		return c.issued(s) || s.GetAnnotations()[v1alpha1.AnnotationGenerated] != ""
 	})
 	gone := handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if name := catalog.IssuedSecret(e.Object); name != "" {
-			c.release(name)
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: name}})
+		if key := c.secretOf(e.Object); key.Name != "" {
+			c.release(key, e.Object.GetUID())
+			q.Add(reconcile.Request{NamespacedName: key})
 		}
 	}}
 	b := ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours))
-	for _, kind := range []client.Object{&v1alpha1.TriggerToken{}, &v1alpha1.RemoteMirror{}} {
+	for _, kind := range []client.Object{&v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{}, &v1alpha1.RemoteMirror{}} {
 		b = b.Watches(kind, gone)
 	}
 	return b.Complete(c)
 }
 
-func (c *Controller) release(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.released[name] = true
+// issued reports whether a Secret is one that Forgeplane has made for an object of a tenant.
+func (c *Controller) issued(s client.Object) bool {
+	return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != ""
 }
 
-// forget reports whether an object that went has named a Secret, and remembers it no more.
-func (c *Controller) forget(name string) bool {
+// secretOf returns which Secret may hold a value that was issued or generated for an object; no name where there is none.
+func (c *Controller) secretOf(o client.Object) types.NamespacedName {
+	if name := catalog.IssuedSecret(o); name != "" {
+		return types.NamespacedName{Namespace: c.namespace, Name: name}
+	}
+	switch o := o.(type) {
+	case *v1alpha1.AccessToken:
+		if o.Spec.SecretRef != nil {
+			return types.NamespacedName{Namespace: c.namespace, Name: o.Spec.SecretRef.Name}
+		}
+	case *v1alpha1.TriggerToken:
+		if o.Spec.SecretRef != nil {
+			return types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.SecretRef.Name}
+		}
+	}
+	return types.NamespacedName{}
+}
+
+func (c *Controller) release(key types.NamespacedName, by types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.released[name]
-	delete(c.released, name)
+	if c.released[key] == nil {
+		c.released[key] = map[types.UID]bool{}
+	}
+	c.released[key][by] = true
+}
+
+// forget returns the objects that went and have named a Secret, and remembers them no more.
+func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.released[key]
+	delete(c.released, key)
 	return was
 }
 
-// Reconcile removes a Secret that no object names.
+// Reconcile removes a Secret that no object names, or what was generated in it for none.
 func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	var s corev1.Secret
 	if err := c.client.Get(ctx, r.NamespacedName, &s); err != nil {
-		c.forget(r.Name)
+		c.forget(r.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.issued(&s) {
+		return c.clear(ctx, &s, c.forget(r.NamespacedName))
 	}
 	holders, err := c.catalog.HoldersOfSecret(ctx, s.Name)
 	if err != nil {
@@ -94,11 +125,11 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	}
 	for _, h := range holders {
 		if credential.Held(&s, s.Labels[v1alpha1.LabelSecret], h) {
-			c.forget(r.Name)
+			c.forget(r.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 	}
-	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && !c.forget(r.Name) {
+	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && len(c.forget(r.NamespacedName)) == 0 {
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
 	// The lock keeps one from going that somebody has begun to use.

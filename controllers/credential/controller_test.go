@@ -93,7 +93,7 @@ func TestReconcile_leavesASecretThatAnObjectNames(t *testing.T) {
 
 func TestReconcile_removesAtOnceASecretWhoseObjectWent(t *testing.T) {
 	s := newSafe(t)
-	s.controller.release(s.secret.Name)
+	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
 	s.Expect(s.reconcile(time.Second)).To(BeZero())
 	s.Expect(s.gone()).To(BeTrue())
 	s.Expect(s.reconcile(time.Second)).To(BeZero(), "it is gone already")
@@ -101,8 +101,8 @@ func TestReconcile_removesAtOnceASecretWhoseObjectWent(t *testing.T) {
 
 func TestReconcile_remembersNoReleaseOfASecretThatIsHeldAgain(t *testing.T) {
 	s := newSafe(t, nightly("trigger-token-1"))
-	s.controller.release(s.secret.Name)
+	s.controller.release(client.ObjectKeyFromObject(s.secret), "holder")
 	s.Expect(s.reconcile(time.Second)).To(BeZero())
 	s.Expect(s.gone()).To(BeFalse())
-	s.Expect(s.controller.forget(s.secret.Name)).To(BeFalse())
+	s.Expect(s.controller.forget(client.ObjectKeyFromObject(s.secret))).To(BeEmpty())
 }

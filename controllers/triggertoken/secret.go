@@ -34,7 +34,7 @@ func (h *held) value() string { return string(h.Data[h.key]) }
 
 // replaceable reports whether the value is one that Forgeplane has generated.
 func (h *held) replaceable(t *v1alpha1.TriggerToken) bool {
-	return h.platform || metav1.IsControlledBy(h.Secret, t) || h.Annotations[v1alpha1.AnnotationGenerated] == catalog.Digest(h.value())
+	return h.platform || metav1.IsControlledBy(h.Secret, t) || credential.IsGenerated(h.Secret, h.key)
 }
 
 // digest keeps the digest of the value in the Secret, which is generated where there is none.
@@ -188,14 +188,13 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 // replace puts a generated value into a Secret.
 func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
 	before := h.DeepCopy()
-	if h.Data == nil {
-		h.Data = map[string][]byte{}
+	value := triggertoken.Generate()
+	if h.platform {
+		h.Data = map[string][]byte{h.key: []byte(value)}
+	} else {
+		credential.Generate(h.Secret, h.key, t.UID, value)
 	}
-	h.Data[h.key] = []byte(triggertoken.Generate())
 	h.generated = true
-	if !h.platform {
-		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationGenerated, catalog.Digest(h.value()))
-	}
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}

@@ -447,6 +447,32 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was made for the TriggerToken first")
 	})
 
+	It("loses the value that was generated for a token that is deleted, and keeps what others have put there", func() {
+		f.Run()
+		s := secret("ci", "own", chosen)
+		other := forge.TriggerToken("other").Of(website).Secret("ci", "other").Build()
+		f.Create(s, t, other)
+		f.ExpectReady(t, other)
+		value, kept := valueOf(t), valueOf(other)
+		f.Delete(t)
+		f.Eventually(s).ShouldNot(HaveField("Data", HaveKey("token")))
+		Expect(s.Data).To(Equal(map[string][]byte{"own": []byte(chosen), "other": []byte(kept)}))
+		Expect(find(website, value)).Error().To(MatchError(catalog.ErrNotFound))
+		f.ExpectReady(other)
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("keeps the value that somebody has put there for a token that is deleted", func() {
+		f.Run()
+		s := secret("ci", "token", chosen)
+		f.Create(s, t)
+		f.ExpectReady(t)
+		f.Delete(t)
+		f.ExpectRestartWritesNothing()
+		f.Refresh(s)
+		Expect(s.Data).To(Equal(map[string][]byte{"token": []byte(chosen)}))
+	})
+
 	It("has no effect where no token names it, whatever its label", func() {
 		f.Run()
 		f.Create(secret("stray", "token", chosen), secret("ci", "token", ""), t)

@@ -190,10 +190,12 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: after}, nil
-	case errors.As(err, &o) && o.kind == waiting:
-		return reconcile.Result{RequeueAfter: o.after}, nil
-	case errors.As(err, &o) && o.kind == stalled:
-		return reconcile.Result{}, nil
+	case errors.As(err, &o) && (o.kind == waiting || o.kind == stalled):
+		// What a step before has asked for is due whatever this one waits for.
+		if after == 0 || o.after > 0 && o.after < after {
+			after = o.after
+		}
+		return reconcile.Result{RequeueAfter: after}, nil
 	default:
 		return reconcile.Result{}, err
 	}

@@ -1,0 +1,58 @@
+package credential
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/credential"
+)
+
+// clear removes from a Secret the values that Forgeplane has generated for tokens which are gone. What somebody else has put there
+// stays. Of a token that went while nobody looked, the value goes unless another one names it, as after a restore, which may bring
+// the Secret first.
+func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[types.UID]bool) (reconcile.Result, error) {
+	var wait time.Duration
+	before := s.DeepCopy()
+	for _, g := range credential.GeneratedIn(before) {
+		named, err := c.named(ctx, s, g.Key)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		age := c.clock.Since(s.CreationTimestamp.Time)
+		switch {
+		case g.For != "" && released[g.For], !named && (len(released) > 0 || age >= grace):
+			credential.Remove(s, g.Key)
+		case !named:
+			wait = grace - age
+		}
+	}
+	if len(s.Data) == len(before.Data) {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	err := c.client.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		for uid := range released {
+			c.release(client.ObjectKeyFromObject(s), uid)
+		}
+		return reconcile.Result{}, fmt.Errorf("removing values of tokens that are gone from Secret %s: %w", s.Name, err)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// named reports whether a token has its value under a key of a Secret.
+func (c *Controller) named(ctx context.Context, s *corev1.Secret, key string) (bool, error) {
+	ref := v1alpha1.SecretKeyReference{Name: s.Name, Key: key}
+	if s.Namespace == c.namespace {
+		tokens, err := c.catalog.TokensOfSecret(ctx, ref)
+		return len(tokens) > 0, err
+	}
+	tokens, err := c.catalog.TriggerTokensOfSecret(ctx, s.Namespace, ref)
+	return len(tokens) > 0, err
+}

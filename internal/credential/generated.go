@@ -1,0 +1,87 @@
+package credential
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// Generated is a value that Forgeplane has put into a Secret that is not its own, as the annotation v1alpha1.AnnotationGenerated there
+// says.
+type Generated struct {
+	// Key is where the value is.
+	Key string
+	// For is the UID of the object that the value was generated for; empty where an earlier version wrote the annotation.
+	For types.UID
+	// digest tells the value from one that somebody else has put there since.
+	digest string
+}
+
+// String is how the annotation says it. Neither a key, nor a UID, nor a digest has these separators.
+func (g Generated) String() string { return g.Key + "=" + string(g.For) + ":" + g.digest }
+
+// GeneratedIn returns the generated values that a Secret still has.
+func GeneratedIn(s *corev1.Secret) (all []Generated) {
+	for entry := range strings.SplitSeq(s.Annotations[v1alpha1.AnnotationGenerated], ",") {
+		key, rest, ok := strings.Cut(entry, "=")
+		if !ok {
+			all = append(all, unnamed(s, entry)...)
+			continue
+		}
+		uid, digest, _ := strings.Cut(rest, ":")
+		if value := s.Data[key]; len(value) > 0 && catalog.Digest(string(value)) == digest {
+			all = append(all, Generated{Key: key, For: types.UID(uid), digest: digest})
+		}
+	}
+	return all
+}
+
+// unnamed is what an earlier version said: the digest alone.
+func unnamed(s *corev1.Secret, digest string) (all []Generated) {
+	for key, value := range s.Data {
+		if catalog.Digest(string(value)) == digest {
+			all = append(all, Generated{Key: key, digest: digest})
+		}
+	}
+	return all
+}
+
+// IsGenerated reports whether Forgeplane has generated the value that a Secret has under a key.
+func IsGenerated(s *corev1.Secret, key string) bool {
+	return slices.ContainsFunc(GeneratedIn(s), func(g Generated) bool { return g.Key == key })
+}
+
+// Generate puts a value that Forgeplane has generated for an object into a Secret, and says so there.
+func Generate(s *corev1.Secret, key string, uid types.UID, value string) {
+	if s.Data == nil {
+		s.Data = map[string][]byte{}
+	}
+	s.Data[key] = []byte(value)
+	kept := slices.DeleteFunc(GeneratedIn(s), func(g Generated) bool { return g.Key == key })
+	annotate(s, append(kept, Generated{Key: key, For: uid, digest: catalog.Digest(value)}))
+}
+
+// Remove takes what is under a key out of a Secret, and the note that it was generated.
+func Remove(s *corev1.Secret, key string) {
+	delete(s.Data, key)
+	annotate(s, GeneratedIn(s))
+}
+
+func annotate(s *corev1.Secret, all []Generated) {
+	if len(all) == 0 {
+		delete(s.Annotations, v1alpha1.AnnotationGenerated)
+		return
+	}
+	entries := make([]string, len(all))
+	for i, g := range all {
+		entries[i] = g.String()
+	}
+	slices.Sort(entries)
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationGenerated, strings.Join(entries, ","))
+}
