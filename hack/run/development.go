@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/test/controlplane"
-	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/process"
 )
 
@@ -107,24 +105,30 @@ func (d *development) applyConfig(ctx context.Context, administrator *rest.Confi
 
 func (d *development) startForgeplane(ctx context.Context, fail context.CancelCauseFunc) error {
 	d.reporter.say("starting Forgeplane")
-	o := forgeplane.Options{
-		Programs: filepath.Join(d.settings.checkout, "bin"), Data: d.settings.data, Logs: d.settings.logs(),
-		HTTPPort: d.settings.httpPort, TLSPort: d.settings.tlsPort, HealthPort: d.settings.healthPort, Flags: d.settings.flags,
-		ControlPlane: d.controlPlane,
-	}
-	program, err := o.Program()
+	parts, err := d.parts(ctx)
 	if err != nil {
 		return err
 	}
 	d.forgeplane = process.NewGroup()
-	if _, err := d.forgeplane.Start(program); err != nil {
-		return err
+	for _, o := range parts {
+		program, err := o.Program()
+		if err != nil {
+			return err
+		}
+		if _, err := d.forgeplane.Start(program); err != nil {
+			return err
+		}
 	}
 	go watch(ctx, d.forgeplane.Failed(), fail)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.settings.readyTimeout,
 		fmt.Errorf("Forgeplane was not ready within %s; its log is in %s", d.settings.readyTimeout, d.settings.shown(d.settings.logs())))
 	defer cancel()
-	return o.WaitReady(ctx)
+	for _, o := range parts {
+		if err := o.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause lets the time between two polls pass, or returns why there is no use in another one.

@@ -5,11 +5,14 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/forgeplane/forgeplane/test/forgeplane"
 )
 
 func TestSettingsComeFromFlagsThenVariablesThenDefaults(t *testing.T) {
@@ -17,12 +20,49 @@ func TestSettingsComeFromFlagsThenVariablesThenDefaults(t *testing.T) {
 	t.Setenv("HTTP_PORT", "9001")
 	t.Setenv("KUBE_PORT", "9002")
 	t.Setenv("RUN_FLAGS", " --a=b  --c ")
+	t.Setenv("RUN_SPLIT", "true")
 	s, err := parseSettings([]string{"--kube-port=9003", "--data=/data"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]int{s.httpPort, s.kubePort, s.tlsPort, s.healthPort}).To(Equal([]int{9001, 9003, 18443, 18081}))
 	g.Expect(s.data).To(Equal("/data"))
 	g.Expect(s.flags).To(Equal([]string{"--a=b", "--c"}))
 	g.Expect(s.url()).To(Equal("http://127.0.0.1:9001"))
+	g.Expect(s.split).To(BeTrue())
+	t.Setenv("RUN_SPLIT", "perhaps")
+	_, err = parseSettings(nil, io.Discard)
+	g.Expect(err).To(MatchError(ContainSubstring("RUN_SPLIT")))
+}
+
+// helpful is a program that knows some flags of each part.
+const helpful = `#!/bin/sh
+echo "      --$1-only duration   for how long"
+echo "      --both               everywhere"
+`
+
+func TestEachPartGetsTheFlagsThatItHas(t *testing.T) {
+	g := NewWithT(t)
+	checkout := t.TempDir()
+	g.Expect(os.Mkdir(filepath.Join(checkout, "bin"), 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(checkout, "bin", "forgeplane"), []byte(helpful), 0o700)).To(Succeed())
+	d := development{settings: settings{
+		checkout: checkout, data: t.TempDir(), split: true, healthPort: 1, flags: []string{"--manager-only=1s", "--both", "--apiserver-only=2s"},
+	}}
+	parts, err := d.parts(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	flags := map[forgeplane.Part][]string{}
+	for _, o := range parts {
+		flags[o.Part] = o.Flags
+		g.Expect(o.Data).To(BeADirectory())
+	}
+	g.Expect(flags).To(Equal(map[forgeplane.Part][]string{
+		forgeplane.Manager: {"--manager-only=1s", "--both"}, forgeplane.APIServer: {"--both", "--apiserver-only=2s"},
+	}))
+	g.Expect(parts[0].Data).NotTo(Equal(parts[1].Data))
+	g.Expect(parts[0].HealthPort).NotTo(Equal(parts[1].HealthPort))
+	g.Expect(parts[0].Activity).To(Equal(parts[1].Activity))
+	d.settings.flags = []string{"--only"}
+	_, err = d.parts(t.Context())
+	g.Expect(err).To(MatchError("no part of forgeplane has the flag --only"))
 }
 
 func TestAPortThatIsNoneIsRefusedByItsVariable(t *testing.T) {

@@ -21,6 +21,7 @@ type settings struct {
 	tlsPort      int
 	healthPort   int
 	flags        []string // further ones of Forgeplane
+	split        bool     // whether each part of Forgeplane is a process with an account of its own
 	readyTimeout time.Duration
 }
 
@@ -64,6 +65,11 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 		return nil
 	})
 	s.flags = strings.Fields(os.Getenv("RUN_FLAGS"))
+	split, err := environmentBool("RUN_SPLIT")
+	if err != nil {
+		return settings{}, err
+	}
+	flags.BoolVar(&s.split, "split", split, "whether the controllers and the server are processes of their own, each with its own account (variable RUN_SPLIT)")
 	flags.StringVar(&s.checkout, "checkout", ".", "`directory` of the checkout, with config and bin in it")
 	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "how long to wait for Forgeplane, and then for its objects, to be ready")
 	if err := flags.Parse(args); err != nil {
@@ -82,6 +88,14 @@ func environmentPort(p port) (int, error) {
 		return 0, fmt.Errorf("the variable %s is to be a port from 1 to 65535, and is %q", p.variable, text)
 	}
 	return int(number), nil
+}
+
+func environmentBool(name string) (bool, error) {
+	is, err := strconv.ParseBool(environment(name, "false"))
+	if err != nil {
+		return false, fmt.Errorf("the variable %s is to be true or false, and is %q", name, os.Getenv(name))
+	}
+	return is, nil
 }
 
 func environment(name, standard string) string {

@@ -54,7 +54,7 @@ var _ = Describe("make run", func() {
 	})
 
 	It("lets nobody else on the machine read its credentials", func() {
-		for _, name := range []string{"env", "git-credentials", "control-plane/administrator.kubeconfig", "forgeplane.kubeconfig"} {
+		for _, name := range []string{"env", "git-credentials", "control-plane/administrator.kubeconfig", "manager/forgeplane.kubeconfig", "apiserver/forgeplane.kubeconfig"} {
 			info, err := os.Stat(filepath.Join(checkout.Data(), name))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(info.Mode().Perm()&0o077).To(BeZero(), name)
@@ -107,7 +107,7 @@ var _ = Describe("make run", func() {
 		})
 
 		It("ends with an error, and everything with it, when a part of it ends", func() {
-			Expect(syscall.Kill(pidOf("forgeplane all"), syscall.SIGKILL)).To(Succeed())
+			Expect(syscall.Kill(pidOf("forgeplane apiserver"), syscall.SIGKILL)).To(Succeed())
 			Expect(running.WaitEnded()).To(MatchError(And(ContainSubstring("exit status 1"), ContainSubstring("forgeplane ended (signal: killed)"))))
 			Expect(checkout.Processes()).To(BeEmpty())
 			expectCleanLogs()
@@ -118,7 +118,7 @@ var _ = Describe("make run", func() {
 		It("leaves no process behind when it is interrupted", func() {
 			// What reads repositories ends by itself when nobody has asked for a while.
 			Eventually(checkout.Processes).WithTimeout(soon).WithPolling(polling).
-				Should(HaveLen(5), "itself, Forgeplane, and the three of the control plane")
+				Should(HaveLen(6), "itself, the two of Forgeplane, and the three of the control plane")
 			report("stopped after", running.Interrupt())
 			Expect(checkout.Processes()).To(BeEmpty())
 			expectCleanLogs()

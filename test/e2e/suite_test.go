@@ -50,8 +50,8 @@ var _ = BeforeSuite(func() {
 // start starts make run, waits until it is ready and sources its environment.
 func start(env ...string) {
 	GinkgoHelper()
-	// A spec waits until a push has taken too long.
-	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_FLAGS=--mirror-timeout=15s"}, env)...)
+	// Each part has no more rights than its own account. A spec waits until a push has taken too long.
+	running = checkout.Start(slices.Concat(ports.Variables(), []string{"RUN_SPLIT=true", "RUN_FLAGS=--mirror-timeout=15s"}, env)...)
 	readyTime = running.WaitReady()
 	admin = checkout.Sourced()
 }
@@ -75,9 +75,13 @@ var _ = AfterSuite(func() {
 // expectCleanLogs expects that what was logged and printed by the two last starts has no credential in it.
 func expectCleanLogs() {
 	GinkgoHelper()
-	logs, err := filepath.Glob(filepath.Join(checkout.Data(), "logs*", "*.log"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(logs).To(ContainElement(HaveSuffix("/logs/forgeplane.log")))
+	var logs []string
+	for _, pattern := range []string{"*.log", filepath.Join("*", "*.log")} {
+		found, err := filepath.Glob(filepath.Join(checkout.Data(), "logs*", pattern))
+		Expect(err).NotTo(HaveOccurred())
+		logs = append(logs, found...)
+	}
+	Expect(logs).To(ContainElements(HaveSuffix("/logs/manager/forgeplane.log"), HaveSuffix("/logs/apiserver/forgeplane.log"), HaveSuffix("/logs/apiserver/audit.log")))
 	outputs, err := filepath.Glob(filepath.Join(checkout.Dir, ".run-*.out"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range append(logs, outputs...) {
