@@ -74,6 +74,36 @@ spec:
 		Expect(dana.RefusedPush("main")).To(ContainSubstring("protected"), "it is protected again")
 	})
 
+	It("of a project whose metadata.name has changed takes no content away, and the new one says how to have it", func() {
+		repository := project("before", "")
+		renamed := func(decision string) {
+			GinkgoHelper()
+			attic.apply(`
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: after, namespace: TEAM}
+spec:
+  path: before
+  groupRef: {name: TEAM}
+  ` + decision + "\n")
+		}
+		says := func(part string) string {
+			GinkgoHelper()
+			return attic.kubectl("get", "project", "after", `--output=jsonpath={.status.conditions[?(@.type=="Ready")].`+part+`}`)
+		}
+		renamed("")
+		Eventually(says).WithArguments("reason").WithTimeout(soon).WithPolling(polling).Should(Equal("AlreadyExists"))
+		attic.kubectl("delete", "project", "before", "--timeout=60s")
+		Eventually(says).WithArguments("reason").WithTimeout(soon).WithPolling(polling).Should(Equal("RepositoryRetained"))
+		Expect(says("message")).To(And(ContainSubstring("the deleted project before has left a repository"), ContainSubstring("adoptRepository")))
+		admin.Git("--git-dir="+repository, "fsck", "--full", "--strict")
+		Expect(admin.Git("--git-dir="+repository, "rev-parse", "main")).To(Equal(head))
+		renamed("adoptRepository: before")
+		attic.waitReady("project/after")
+		Expect(attic.as("max").Clone(attic.url("before")).Git("rev-parse", "HEAD")).To(Equal(head))
+		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	})
+
 	It("over REST keeps what is declared, and removes what REST has made", func() {
 		declared := project("shelf", "")
 		config, err := clientcmd.BuildConfigFromFlags("", admin.Getenv("KUBECONFIG"))
@@ -117,6 +147,6 @@ spec:
 		for _, object := range admin.List("forge", "--all-namespaces") {
 			Expect(object.GetNamespace()).NotTo(Equal("attic"), object.GetName())
 		}
-		Expect(left()).To(ConsistOf("third", "app", "kept"))
+		Expect(left()).To(ConsistOf("third", "app", "kept", "after"))
 	})
 })
