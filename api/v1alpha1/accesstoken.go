@@ -39,7 +39,7 @@ type AccessTokenSpec struct {
 	ID int64 `json:"id,omitempty"`
 
 	// userRef names the user whom the token stands for; it cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="userRef cannot change: make a new token"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change: make a new token"
 	// +required
 	UserRef Reference `json:"userRef"`
 

@@ -24,7 +24,7 @@ type DeployKeySpec struct {
 	ID int64 `json:"id,omitempty"`
 
 	// projectRef names a project in the same namespace; it cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef cannot change"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 

@@ -12,7 +12,7 @@ type AllowlistEntry struct {
 // JobTokenScopeSpec declares which projects' job tokens may be used in a project.
 type JobTokenScopeSpec struct {
 	// projectRef names a project in the same namespace; it cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef cannot change"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 

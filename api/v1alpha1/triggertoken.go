@@ -30,7 +30,7 @@ const (
 
 // TriggerTokenSpec declares a token that starts pipelines of one project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownerRef) || has(self.ownerRef) && self.ownerRef == oldSelf.ownerRef",message="ownerRef cannot change once set: make a new token",fieldPath=".ownerRef"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownerRef) || has(self.ownerRef) && (has(self.ownerRef.name) ? has(oldSelf.ownerRef.name) && self.ownerRef.name == oldSelf.ownerRef.name : has(self.ownerRef.path) ? has(oldSelf.ownerRef.path) && self.ownerRef.path == oldSelf.ownerRef.path : has(oldSelf.ownerRef.id) && self.ownerRef.id == oldSelf.ownerRef.id)",message="ownerRef cannot change once set: make a new token",fieldPath=".ownerRef"
 type TriggerTokenSpec struct {
 	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
 	// +kubebuilder:validation:Minimum=1
@@ -39,7 +39,7 @@ type TriggerTokenSpec struct {
 	ID int64 `json:"id,omitempty"`
 
 	// projectRef names a project in the same namespace; it cannot change.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="projectRef cannot change"
+	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 

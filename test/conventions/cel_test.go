@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -28,6 +29,22 @@ func judge(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) func(was
 			messages = append(messages, e.Error())
 		}
 		return messages
+	}
+}
+
+func TestTheAPIServerTakesEveryKind(t *testing.T) {
+	for kind, crd := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			g := NewWithT(t)
+			// The API server fills in what it defaults before it looks.
+			whole := crd.DeepCopy()
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(whole)
+			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&whole.Spec)
+			internal := &apiextensions.CustomResourceDefinition{}
+			g.Expect(apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(whole, internal, nil)).To(Succeed())
+			internal.Status.StoredVersions = []string{internal.Spec.Versions[0].Name}
+			g.Expect(validation.ValidateCustomResourceDefinition(t.Context(), internal)).To(BeEmpty(), "its rules may cost too much")
+		})
 	}
 }
 
@@ -73,5 +90,57 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 			g.Expect(complaints(object(7, 7), object(8, 7))).To(ContainElement(ContainSubstring("id cannot change once set")))
 			g.Expect(complaints(object(0, 7), object(8, 7))).To(ContainElement(ContainSubstring("spec.id cannot change once set")))
 		})
+	}
+}
+
+func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
+	specs := map[string]map[string]any{
+		"AccessToken":     {"scopes": []any{"api"}, "secretRef": map[string]any{"name": "a"}},
+		"Badge":           {"linkURL": "https://a", "imageURL": "https://a"},
+		"DeployKey":       {"publicKey": "ssh-ed25519 AAAA"},
+		"JobTokenScope":   {},
+		"Label":           {"title": "a", "color": "red"},
+		"Membership":      {"role": "Owner"},
+		"ProtectedBranch": {"branch": "a"},
+		"RemoteMirror":    {"url": "https://a"},
+		"TriggerToken":    {},
+	}
+	for kind, crd := range kinds(t) {
+		spec, ok := specs[kind]
+		if !ok {
+			continue
+		}
+		for _, field := range []string{"userRef", "projectRef", "groupRef", "ownerRef"} {
+			if _, ok := root(crd).Properties["spec"].Properties[field]; !ok {
+				continue
+			}
+			t.Run(kind+" "+field, func(t *testing.T) {
+				g := NewWithT(t)
+				object := func(ref map[string]any) map[string]any {
+					of := maps.Clone(spec)
+					for _, f := range root(crd).Properties["spec"].Required {
+						if f == "userRef" || f == "projectRef" {
+							of[f] = map[string]any{"name": "other"}
+						}
+					}
+					if kind == "Membership" && field == "userRef" {
+						of["projectRef"] = map[string]any{"name": "other"}
+					}
+					of[field] = ref
+					return map[string]any{"spec": of, "status": map[string]any{"observedGeneration": int64(-1)}}
+				}
+				complaints := judge(t, crd)
+				recorded := object(map[string]any{"id": int64(7), "uid": "old"})
+				g.Expect(complaints(recorded, recorded)).To(BeEmpty())
+				g.Expect(complaints(recorded, object(map[string]any{"id": int64(7), "uid": "new"}))).To(BeEmpty(), "another uid")
+				g.Expect(complaints(recorded, object(map[string]any{"id": int64(7)}))).To(BeEmpty(), "no uid any more")
+				for _, ref := range []map[string]any{{"id": int64(8), "uid": "old"}, {"path": "a", "uid": "old"}, {"name": "a", "uid": "old"}, {"name": "a"}} {
+					g.Expect(complaints(recorded, object(ref))).To(ContainElement(ContainSubstring("cannot change")), "%v", ref)
+				}
+				named := object(map[string]any{"name": "a"})
+				g.Expect(complaints(named, object(map[string]any{"name": "a", "uid": "new"}))).To(BeEmpty())
+				g.Expect(complaints(named, object(map[string]any{"name": "b"}))).To(ContainElement(ContainSubstring("cannot change")))
+			})
+		}
 	}
 }

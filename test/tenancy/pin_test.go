@@ -170,6 +170,46 @@ var _ = Describe("A REST id", func() {
 		Expect(f.Live().Create(ctx, other)).To(Succeed())
 	})
 
+	It("stands in references beside a uid, which nobody changes but who restores a backup", func(ctx SpecContext) {
+		as, restores := tenant(ctx, "edit"), cluster.ClientOf("restores-"+space)
+		for _, role := range []string{"edit", "forgeplane-restore"} {
+			f.Create(&rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "restores-" + role},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "restores-" + space}},
+			})
+		}
+		acme := forge.Group("acme").In(space).Build()
+		member := forge.Membership(forge.User("ada").Build()).In(acme).Build()
+		member.Spec.UserRef = v1alpha1.Reference{ID: 7, UID: "old"}
+		label := forge.LabelTitled("bug").Of(acme).Build()
+		label.Spec.GroupRef.UID = "old"
+		web := forge.Project("web").In(acme).Build()
+		Expect(as.Create(ctx, acme)).To(Succeed())
+		for _, o := range []client.Object{member, label, web} {
+			Expect(as.Create(ctx, o)).To(Succeed())
+		}
+		uidRefused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("leave the uid of the reference as it is")))
+		changes := []struct {
+			obj  client.Object
+			text string
+		}{
+			{member, `{"spec":{"userRef":{"id":7,"uid":"new"}}}`},
+			{member, `{"spec":{"userRef":{"id":7,"uid":null}}}`},
+			{member, `{"spec":{"groupRef":{"name":"acme","uid":"new"}}}`},
+			{label, `{"spec":{"groupRef":{"name":"acme","uid":null}}}`},
+		}
+		for _, c := range changes {
+			Expect(as.Patch(ctx, c.obj.DeepCopyObject().(client.Object), patch("%s", c.text))).To(uidRefused, c.text)
+		}
+		Expect(as.Patch(ctx, member.DeepCopy(), patch(`{"spec":{"role":"Guest"}}`))).To(Succeed(), "what does not concern it")
+		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"spec":{"groupRef":{"name":"acme","uid":"any"}}}`))).To(Succeed(), "a reference that is not fixed")
+		for _, c := range changes {
+			Eventually(func() error { return restores.Patch(ctx, c.obj.DeepCopyObject().(client.Object), patch("%s", c.text)) }).
+				WithTimeout(20*time.Second).Should(Succeed(), c.text)
+		}
+	})
+
 	It("of a kind without a namespace takes the right everywhere", func(ctx SpecContext) {
 		name := "writes-users-" + space
 		f.Create(&rbacv1.ClusterRole{
