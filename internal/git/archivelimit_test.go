@@ -2,8 +2,12 @@ package git_test
 
 import (
 	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -65,4 +69,55 @@ func TestArchive_ofANest(t *testing.T) {
 	err := r.Archive(t.Context(), git.Archive{Commit: commit, Prefix: "x", Format: git.TarGzip}, &out)
 	g.Expect(git.LimitReached(err)).To(Equal("This takes more than the 64 MiB of memory that the server allows a Git process."), "%v", err)
 	g.Expect(out.Len()).To(BeZero())
+}
+
+// Git tries every pattern of a .gitattributes with every file, and has all of them in memory. Only archives read them.
+func TestArchive_ofManyAttributes(t *testing.T) {
+	const files = 1000
+	for name, tt := range map[string]struct {
+		patterns int
+		limits   git.Limits
+		want     string
+	}{
+		"time":   {200_000, git.Limits{CPU: 2 * time.Second}, "This takes more than the 2s of processor time that the server allows a Git process."},
+		"memory": {500_000, git.Limits{Memory: 64 << 20}, "This takes more than the 64 MiB of memory that the server allows a Git process."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, "sha1")
+			var attributes strings.Builder
+			for i := range tt.patterns {
+				if i%50 == 0 {
+					fmt.Fprintf(&attributes, "[attr]macro%d export-ignore\n", i)
+				}
+				fmt.Fprintf(&attributes, "*%07d*x*y attribute%d\n", i, i%1000)
+			}
+			small := c.Commit(t, "a", "a")
+			// A client that has such a file among its own takes as long.
+			raw := func(name, id string) string {
+				bytes, err := hex.DecodeString(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return "100644 " + name + "\x00" + string(bytes)
+			}
+			blob := c.Git(t, "rev-parse", small+":a")
+			tree := raw(".gitattributes", c.Write(t, "blob", attributes.String()))
+			for i := range files {
+				tree += raw(fmt.Sprintf("file%04d", i), blob)
+			}
+			head := c.Git(t, "commit-tree", "-p", small, "-m", "attributes", c.Write(t, "tree", tree))
+			c.Git(t, "update-ref", "refs/heads/attributes", head)
+			r := repository(t, limited(t, "", tt.limits), bareStorage(t, c), "b.git")
+			err := r.Archive(t.Context(), git.Archive{Commit: head, Prefix: "x", Format: git.Tar}, io.Discard)
+			g.Expect(git.LimitReached(err)).To(Equal(tt.want), "%v", err)
+
+			diff, err := r.Diff(t.Context(), small, head, time.Minute)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(diff.TimedOut).To(BeFalse())
+			_, err = r.Tree(t.Context(), head, "", true)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Archive(t.Context(), git.Archive{Commit: small, Prefix: "x", Format: git.Tar}, io.Discard)).To(Succeed())
+		})
+	}
 }

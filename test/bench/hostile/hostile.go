@@ -25,13 +25,15 @@ type Repository struct {
 // Scale is how large the repositories are.
 type Scale struct {
 	// Zeros is how many bytes a file of zeros has, Entries how many files a directory has, Depth how many directories of ten are in each
-	// other, Deltas how many deltas a file is behind, and Refs how many tags there are.
+	// other, Deltas how many deltas a file is behind, and Refs how many tags there are. Attributes is how many patterns and a hundredth as
+	// many files a .gitattributes has.
 	Zeros                        int64
 	Entries, Depth, Deltas, Refs int
+	Attributes                   int
 }
 
 // Full is what "make bench" measures.
-var Full = Scale{Zeros: 1 << 30, Entries: 1_000_000, Depth: 10, Deltas: 4095, Refs: 1_000_000}
+var Full = Scale{Zeros: 1 << 30, Entries: 1_000_000, Depth: 10, Deltas: 4095, Refs: 1_000_000, Attributes: 1_000_000}
 
 // Repositories are all of them.
 func (s Scale) Repositories() []Repository {
@@ -40,6 +42,7 @@ func (s Scale) Repositories() []Repository {
 		{"wide", fmt.Sprintf("a directory of %d files", s.Entries), s.wide},
 		{"nest", fmt.Sprintf("10^%d paths in %d trees", s.Depth, s.Depth), s.nest},
 		{"deltas", fmt.Sprintf("a file behind %d deltas", s.Deltas), s.deltas},
+		{"attributes", fmt.Sprintf("%d attributes for %d files", s.Attributes, s.Attributes/100), s.attributes},
 		{"refs", fmt.Sprintf("%d tags", s.Refs), s.refs},
 	}
 }
@@ -134,6 +137,33 @@ func (s Scale) nest(ctx context.Context, in source) error {
 		return err
 	}
 	return in.commit(ctx, entry[len(entry)-40:])
+}
+
+// attributes has a .gitattributes of patterns that match no file, each of which git tries with each file, and of macros.
+func (s Scale) attributes(ctx context.Context, in source) error {
+	attributes, err := in.git(ctx, lines(s.Attributes, func(i int) string {
+		if i%50 == 0 {
+			return fmt.Sprintf("[attr]macro%d export-ignore\n", i)
+		}
+		return fmt.Sprintf("*%07d*x*y attribute%d\n", i, i%1000)
+	}), "hash-object", "-w", "--stdin")
+	if err != nil {
+		return err
+	}
+	blob, err := in.blob(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := in.git(ctx, lines(s.Attributes/100+1, func(i int) string {
+		if i == 0 {
+			return "100644 blob " + attributes + "\t.gitattributes\n"
+		}
+		return fmt.Sprintf("100644 blob %s\tfile%06d\n", blob, i)
+	}), "mktree")
+	if err != nil {
+		return err
+	}
+	return in.commit(ctx, tree)
 }
 
 // deltas has as many versions of a file, each of which git makes out of the one before.

@@ -23,7 +23,7 @@ func TestHostile_small(t *testing.T) {
 	g := NewWithT(t)
 	client, err := gitclient.New(t.TempDir(), "nobody", "none")
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, r := range (hostile.Scale{Zeros: 33 << 20, Entries: 2_000, Depth: 4, Deltas: 50, Refs: 300}).Repositories() {
+	for _, r := range (hostile.Scale{Zeros: 33 << 20, Entries: 2_000, Depth: 4, Deltas: 50, Refs: 300, Attributes: 500}).Repositories() {
 		dir := t.TempDir()
 		source, storage := filepath.Join(dir, "source"), filepath.Join(dir, "storage")
 		g.Expect(os.Mkdir(storage, 0o700)).To(Succeed())
