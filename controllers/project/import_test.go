@@ -2,6 +2,7 @@ package project_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"net/http/cgi"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -189,6 +191,30 @@ var _ = Describe("An imported project", func() {
 		f.Run()
 		look(tools)
 		o.imported(tools)
+	})
+
+	It("says which limit it exceeds, leaves nothing, and tries again a day later", func() {
+		f = forge.New(cluster, forge.Options{Limits: git.Limits{Import: 1 << 20}})
+		f.Run()
+		c := gittest.New(GinkgoTB(), "sha1")
+		noise := make([]byte, 4<<20)
+		_, _ = rand.Read(noise)
+		c.Commit(GinkgoTB(), "noise", string(noise))
+		c.Git(GinkgoTB(), "clone", "--quiet", "--mirror", ".", filepath.Join(o.root, "large.git"))
+		large := forge.Project("large").In(acme).ImportedFrom(o.URL + "/large.git").Build()
+		f.Create(large)
+		f.ExpectWaiting(large, v1alpha1.ReasonImportFailed,
+			"importing "+o.URL+"/large.git: The repository has more than the 1 MiB that the server allows an import.", "(the next attempt follows in a day)")
+		attempts := o.attempts.Load()
+		f.Clock.SetTime(f.Clock.Now().Add(time.Hour))
+		look(large)
+		f.ExpectWaiting(large, v1alpha1.ReasonImportFailed, "1 MiB")
+		Expect(o.attempts.Load()).To(Equal(attempts), "an hour later")
+		Expect(repositoryOf(large).Check()).To(MatchError(git.ErrNotFound))
+
+		small := forge.Project("small").In(acme).ImportedFrom(o.URL + "/tools.git").Build()
+		f.Create(small)
+		o.imported(small)
 	})
 
 	It("does not get in with wrong credentials, tells none of them, and tries again later", func() {

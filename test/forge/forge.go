@@ -49,6 +49,8 @@ type Options struct {
 	Mirrors remotemirror.Limits
 	// Retention is how much the deleted projects of a namespace may leave; that by default when empty.
 	Retention quota.Retention
+	// Limits are those of repositories and Git processes; those by default where they are not set.
+	Limits git.Limits
 	// Audit is told what the controllers do; nil for nobody.
 	Audit *audit.Log
 }
@@ -80,7 +82,7 @@ func New(c *Cluster, o Options) *Forge {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	engine, err := git.NewEngine(ctx, git.Options{})
+	engine, err := git.NewEngine(ctx, git.Options{Limits: o.Limits})
 	Expect(err).NotTo(HaveOccurred())
 	cat := catalog.New(c.manager.GetCache(), o.RootGroups...)
 	if o.Mirrors == (remotemirror.Limits{}) {
