@@ -64,6 +64,7 @@ type options struct {
 	gitLimits      limits
 	maintenance    repository.Limits
 	allowTargets   []string
+	targetPorts    []int
 
 	development bool
 }
@@ -98,7 +99,8 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
 	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
-		"networks and hosts that mirrors and imports may reach although they are not public, as in 10.0.0.0/8,git.internal")
+		"networks and hosts that mirrors and imports may reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
+	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports may reach in public networks")
 	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
 	o.activityDatabase.bind(f)
 	o.audit.bind(f)
@@ -224,6 +226,9 @@ func (o *options) targets() (*egress.Policy, error) {
 	policy, err := egress.Parse(o.allowTargets)
 	if err != nil {
 		return nil, fmt.Errorf("--allow-private-targets: %w", err)
+	}
+	if policy, err = policy.AtPorts(o.targetPorts); err != nil {
+		return nil, fmt.Errorf("--allow-target-ports: %w", err)
 	}
 	return policy, nil
 }

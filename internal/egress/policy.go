@@ -5,8 +5,8 @@ package egress
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,16 +14,59 @@ import (
 // Errors of targets that may not be reached.
 var (
 	// ErrLocalhost says that a target is this machine.
-	ErrLocalhost = errors.New("requests to localhost are not allowed")
+	ErrLocalhost = errors.New("requests to localhost are not allowed: name a host in a public network, or ask the operator for --allow-private-targets")
 	// ErrLocalNetwork says that a target is in a network that is not the public one.
-	ErrLocalNetwork = errors.New("requests to the local network are not allowed")
+	ErrLocalNetwork = errors.New("requests to the local network are not allowed: name a host in a public network, or ask the operator for --allow-private-targets")
+	// ErrPort says that a target is at a port that is not for mirrors and imports.
+	ErrPort = errors.New("requests to this port are not allowed")
 )
 
-// Policy says which targets may be reached: every public address, and of the others those that an operator has named. The zero
-// Policy, and a nil one, names none.
+// DefaultPorts are those of http and https.
+var DefaultPorts = []int{80, 443} //nolint:gochecknoglobals // Go knows no constant slices
+
+// Policy says which targets may be reached: every public address at some ports, and of the others those that an operator has named, at
+// any port. The zero Policy, and a nil one, names none, and has DefaultPorts.
 type Policy struct {
 	networks []netip.Prefix
 	hosts    map[string]bool
+	ports    []int
+}
+
+// AtPorts returns the same policy for other ports of what an operator has not named.
+func (p *Policy) AtPorts(ports []int) (*Policy, error) {
+	limited := *p
+	limited.ports = nil
+	for _, port := range ports {
+		if port < 1 || port > 65535 {
+			return nil, fmt.Errorf("%d is not the number of a port", port)
+		}
+		limited.ports = append(limited.ports, port)
+	}
+	if len(limited.ports) == 0 {
+		return nil, errors.New("at least one port must be named")
+	}
+	return &limited, nil
+}
+
+// checkPort returns why an address, which Check lets through, may not be connected to at a port, or nil.
+func (p *Policy) checkPort(host string, addr netip.Addr, port uint16) error {
+	ports := DefaultPorts
+	if p != nil {
+		if p.hosts[canonical(host)] || p.allows(addr.Unmap().WithZone("")) {
+			return nil
+		}
+		if p.ports != nil {
+			ports = p.ports
+		}
+	}
+	if slices.Contains(ports, int(port)) {
+		return nil
+	}
+	names := make([]string, len(ports))
+	for i, n := range ports {
+		names[i] = strconv.Itoa(n)
+	}
+	return fmt.Errorf("port %d: %w: use one of %s, or ask the operator for --allow-target-ports", port, ErrPort, strings.Join(names, ", "))
 }
 
 // Parse returns the policy that allows what is named: networks such as 10.0.0.0/8, addresses, and names of hosts, which may then
@@ -184,13 +227,18 @@ func embedded(addr netip.Addr) []netip.Addr {
 }
 
 // refused reports whether an error is that of a target that may not be reached.
-func refused(err error) bool { return errors.Is(err, ErrLocalhost) || errors.Is(err, ErrLocalNetwork) }
+func refused(err error) bool {
+	return errors.Is(err, ErrLocalhost) || errors.Is(err, ErrLocalNetwork) || errors.Is(err, ErrPort)
+}
 
-// addrOf reads the address that a socket is about to connect to.
-func addrOf(address string) (netip.Addr, error) {
-	host, _, err := net.SplitHostPort(address)
+// checkSocket returns why a socket may not connect to an address and port, or nil. host is what the address was resolved from.
+func (p *Policy) checkSocket(host, address string) error {
+	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return netip.Addr{}, err
+		return err
 	}
-	return netip.ParseAddr(host)
+	if err := p.Check(host, to.Addr()); err != nil {
+		return err
+	}
+	return p.checkPort(host, to.Addr(), to.Port())
 }

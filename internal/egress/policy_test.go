@@ -52,6 +52,50 @@ func TestWhatAnOperatorAllows(t *testing.T) {
 	}
 }
 
+func TestPortsThatMayBeReached(t *testing.T) {
+	named, err := egress.Parse([]string{"10.0.0.0/8", "git.internal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := named.AtPorts([]int{443, 8443})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		policy        *egress.Policy
+		host, address string
+		want          error
+	}{
+		{nil, "a.example", "1.1.1.1:443", nil},
+		{nil, "a.example", "1.1.1.1:80", nil},
+		{nil, "a.example", "[2606:4700::1111]:443", nil},
+		{nil, "a.example", "1.1.1.1:22", egress.ErrPort},
+		{nil, "a.example", "1.1.1.1:25", egress.ErrPort},
+		{nil, "a.example", "[2606:4700::1111]:8443", egress.ErrPort},
+		{nil, "a.example", "127.0.0.1:443", egress.ErrLocalhost},
+		{named, "a.example", "1.1.1.1:8443", egress.ErrPort},
+		{named, "a.example", "10.1.2.3:3000", nil},
+		{named, "a.example", "[::ffff:10.1.2.3]:3000", nil},
+		{named, "git.internal", "1.1.1.1:3000", nil},
+		{other, "a.example", "1.1.1.1:8443", nil},
+		{other, "a.example", "1.1.1.1:80", egress.ErrPort},
+		{other, "a.example", "10.1.2.3:80", nil},
+	} {
+		if err := c.policy.CheckSocket(c.host, c.address); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s at %s: got %v, want %v", c.host, c.address, err, c.want)
+		}
+	}
+	const want = "port 25: requests to this port are not allowed: use one of 443, 8443, or ask the operator for --allow-target-ports"
+	if err := other.CheckSocket("a.example", "1.1.1.1:25"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, bad := range [][]int{nil, {0}, {-1}, {443, 65536}} {
+		if _, err := named.AtPorts(bad); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+}
+
 func TestHostsThatNeedNoResolving(t *testing.T) {
 	none := (*egress.Policy)(nil)
 	for host, want := range map[string]error{

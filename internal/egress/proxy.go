@@ -220,11 +220,7 @@ func (p *Proxy) dial(ctx context.Context, address string, way *route) (net.Conn,
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, Resolver: p.resolver, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
-		addr, err := addrOf(resolved)
-		if err != nil {
-			return err
-		}
-		return p.policy.Check(host, addr)
+		return p.policy.checkSocket(host, resolved)
 	}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -243,6 +239,8 @@ func explain(host, address string, err error) error {
 		return fmt.Errorf("%s: %w", host, ErrLocalhost)
 	case errors.Is(err, ErrLocalNetwork):
 		return fmt.Errorf("%s: %w", host, ErrLocalNetwork)
+	case errors.Is(err, ErrPort) && errors.As(err, &failed):
+		return fmt.Errorf("%s: %w", host, failed.Err)
 	case errors.As(err, &unknown) && unknown.IsNotFound:
 		return fmt.Errorf("Could not resolve host %s", host)
 	case errors.As(err, &unknown):

@@ -104,6 +104,16 @@ func TestTheProxyRefusesWhatIsNot(t *testing.T) {
 	}
 }
 
+func TestTheProxyRefusesAPortBeforeItConnects(t *testing.T) {
+	const want = "93.184.216.34: port 25: requests to this port are not allowed: use one of 80, 443, or ask the operator for --allow-target-ports"
+	p := started(t)
+	for _, target := range []string{"http://93.184.216.34:25/x", "https://93.184.216.34:25/x"} {
+		if err := p.Through(func(proxy string) error { return get(t, proxy, target, nil) }); !errors.Is(err, egress.ErrPort) || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", target, err, want)
+		}
+	}
+}
+
 func TestTheProxySaysWhyATargetWasNotReached(t *testing.T) {
 	p := started(t, "127.0.0.1")
 	for target, want := range map[string]string{

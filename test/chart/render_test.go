@@ -33,7 +33,7 @@ externalURL: https://forge.example
 kubernetesURL: https://kubernetes.example:6443
 homeNamespace: homes
 rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
-egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal]}
+egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal], allowTargetPorts: [80, 443, 8443]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
 limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, importSize: "0", importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
@@ -157,6 +157,7 @@ var _ = Describe("The chart", func() {
 		of := args(render(valuesFile(everything)), "all")
 		Expect(of).To(Equal([]string{
 			"all", "--namespace=forgeplane-system", "--allow-private-targets=10.0.0.0/8,fd00::/8,127.0.0.1,git.internal",
+			"--allow-target-ports=80,443,8443",
 			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db",
 			"--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-push-unpacked-size=5Gi", "--max-repository-size=0",
 			"--max-import-size=0", "--import-timeout=1h",
@@ -239,6 +240,8 @@ var _ = Describe("The chart", func() {
 			"egress.allowPrivateTargets={http://git.internal}": "/egress/allowPrivateTargets/0",
 			"egress.allowPrivateTargets={10.0.0.0/8 a}":        "/egress/allowPrivateTargets/0",
 			"egress.allowPrivateTargets=10.0.0.0/8":            "/egress/allowPrivateTargets",
+			"egress.allowTargetPorts={0}":                      "/egress/allowTargetPorts/0",
+			"egress.allowTargetPorts={65536}":                  "/egress/allowTargetPorts/0",
 			"egress.allowPrivateTarget={10.0.0.0/8}":           "allowPrivateTarget",
 			"imaeg.repository=a":                               "imaeg",
 			"image.repository=a b":                             "/image/repository",

@@ -40,6 +40,9 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- with $values.egress.allowPrivateTargets }}
 - {{ printf "--allow-private-targets=%s" (join "," .) | quote }}
 {{- end }}
+{{- with $values.egress.allowTargetPorts }}
+- {{ printf "--allow-target-ports=%s" (join "," .) | quote }}
+{{- end }}
 {{- range $values.rootGroups }}
 - {{ printf "--root-groups=%s=%s" .namespace .path | quote }}
 {{- end }}
