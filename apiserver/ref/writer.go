@@ -88,9 +88,11 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 	}
 	defer func() { tell(ctx, updates, err) }()
 	// That may have taken its time, and a token or a role have ended.
-	if ctx, err = w.guard.Again(ctx); err != nil {
+	now, err := w.guard.Again(ctx)
+	if err != nil {
 		return err
 	}
+	ctx = now
 	if err := w.writable(ctx, repo); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestVersions(t *testing.T) {
 	}
 	for text, good := range map[string]bool{
 		"2.39.1": true, "2.39.2": true, "2.39.10": true, "2.40.0": true, "2.40": true, "2.100.0": true, "3.0.0": true,
-		"2.39.5 (Debian)": true, "2.39.5 (Apple Git-154)": true, "2.39.1.windows.1": true, "2.40.0-rc1": true, "2.40.0.rc1": true,
+		"2.39.5 (Debian)": true, "2.39.5 (Apple Git-154)": true, "2.39.1.windows.1": true, "2.39.2-rc0": true, "2.40.0-rc1": true, "2.40.0.rc1": true,
 		"2.39.1-1+deb12u1": true,
 		"2.39.0":           false, "2.39": false, "2.39.0.windows.2": false, "2.39.0-rc2": false, "2.39.GIT": false, "2.38.9": false,
 		"1.99.9": false, "2.4.12": false, "2.39 (Apple Git-200)": false,
