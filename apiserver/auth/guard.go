@@ -242,7 +242,24 @@ func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	return g.catalog.ProjectScope(ctx, p)
+	s, err := g.catalog.ProjectScope(ctx, p)
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	return g.inPlace(ctx, s)
+}
+
+// inPlace returns the scope of what holds its full path. What does not has no effect, and is served under its id as little as under a path
+// that is another one's.
+func (g *Guard) inPlace(ctx context.Context, s catalog.Scope) (catalog.Scope, error) {
+	holder, err := g.catalog.HolderAt(ctx, s)
+	if err == nil && holder.GetUID() != s.Target().GetUID() {
+		err = catalog.ErrNotFound
+	}
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	return s, nil
 }
 
 // Group returns the scope of the group that an id or full path names, which may be a user's own namespace.
@@ -268,7 +285,10 @@ func (g *Guard) group(ctx context.Context, id string) (catalog.Scope, error) {
 		return catalog.Scope{}, err
 	}
 	chain, err := g.catalog.Ancestors(ctx, group)
-	return catalog.Scope{Groups: chain}, err
+	if err != nil {
+		return catalog.Scope{}, err
+	}
+	return g.inPlace(ctx, catalog.Scope{Groups: chain})
 }
 
 func number(id string) (int64, bool) {

@@ -3,8 +3,11 @@ package namespace_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
@@ -79,6 +82,25 @@ func TestAUserMadeAnewUnderAnOldIDDoesNotGetThePersonalNamespace(t *testing.T) {
 			g.Expect(group.Spec.Path).To(Equal("bob"), "it is not renamed with somebody else")
 			g.Expect(f.As("root", "PUT /users/2", `{"username":"bob"}`).String()).To(ContainSubstring("has already been taken"))
 		})
+	}
+}
+
+func TestWhatDoesNotHoldItsPathIsNotServedUnderItsIDEither(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	public := v1alpha1.VisibilityPublic
+	rival, below := Group("bolt", "acme", 11, "", public), Group("bolt", "below", 12, "acme", public)
+	site := Project("acme", "site", 20, "acme", public)
+	taken := Project("acme", "taken", 21, "acme", public)
+	taken.Spec.Path = "site"
+	for i, o := range []client.Object{Group("acme", "acme", 10, "", public), rival, below, site, taken} {
+		o.SetCreationTimestamp(metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC)})
+		g.Expect(f.Writer.Create(t.Context(), o)).To(Succeed())
+	}
+	for request, want := range map[string]int{
+		"GET /groups/10": 200, "GET /groups/11": 404, "GET /groups/12": 404, "GET /projects/20": 200, "GET /projects/21": 404,
+	} {
+		g.Expect(f.As("root", request, "").Code).To(Equal(want), request)
 	}
 }
 
