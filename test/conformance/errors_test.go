@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
@@ -369,15 +371,18 @@ var _ = withTokens("Tokens", func(d *door) {
 
 	It("that have expired or were revoked are told so", func() {
 		name := fresh("expired")
-		Expect(api.Create(context.Background(), &v1alpha1.AccessToken{
+		token := &v1alpha1.AccessToken{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1alpha1.AccessTokenSpec{
 				UserRef: v1alpha1.Reference{Name: "developer"}, SecretRef: &v1alpha1.SecretKeyReference{Name: name},
-				Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, ExpiresAt: &metav1.Time{Time: time.Now().Add(-time.Hour)},
+				Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI},
 			},
-		})).To(Succeed())
-		client := d.with(valueOf(name))
-		Eventually(func() string { return answered(send(client, "GET projects", "")) }).WithTimeout(soon).WithPolling(polling).Should(Equal(expired))
+		}
+		Expect(api.Create(context.Background(), token)).To(Succeed())
+		declared := d.with(valueOf(name))
+		expiry := fmt.Appendf(nil, `{"spec":{"expiresAt":%q}}`, time.Now().Add(-time.Hour).UTC().Format(time.RFC3339))
+		Expect(api.Patch(context.Background(), token, client.RawPatch(types.MergePatchType, expiry))).To(Succeed())
+		Eventually(func() string { return answered(send(declared, "GET projects", "")) }).WithTimeout(soon).WithPolling(polling).Should(Equal(expired))
 		made := d.newToken(developer.id, "api")
 		_, err := d.as(root).PersonalAccessTokens.RevokePersonalAccessTokenByID(made.ID)
 		Expect(err).NotTo(HaveOccurred())
