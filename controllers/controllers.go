@@ -32,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/orphan"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -70,7 +71,7 @@ type Controller struct {
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
 	c, e, cat := p.Client, p.Events, p.Catalog
-	store := credential.NewStore(c, p.Namespace)
+	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets)
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
 		of("AccessToken", c, accesstoken.New(c, p.Secrets, e, cat, p.IDs, p.Clock, p.Namespace)),
@@ -81,10 +82,10 @@ func (p Parts) All() []Controller {
 			Retention: p.Retention, Audit: p.Audit,
 		})),
 		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.Repositories, p.Audit)),
-		of("Membership", c, membership.New(c, e, cat, p.Clock)),
+		of("Membership", c, membership.New(c, orphans, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
-		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, e, cat, p.IDs, p.Clock)),
+		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, orphans, e, cat, p.IDs, p.Clock)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
 		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{

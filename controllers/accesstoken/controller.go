@@ -23,6 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/orphan"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
@@ -33,6 +34,7 @@ const minLength = 20
 type Controller struct {
 	client    client.Client
 	live      client.Reader
+	orphans   *orphan.Collector
 	catalog   *catalog.Catalog
 	clock     clock.PassiveClock
 	namespace string
@@ -44,7 +46,7 @@ func New(
 	c client.Client, live client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string,
 ) *Controller {
 	return &Controller{
-		client: c, live: live, catalog: cat, clock: clk, namespace: namespace,
+		client: c, live: live, orphans: orphan.NewCollector(c, live), catalog: cat, clock: clk, namespace: namespace,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.AccessToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {
@@ -60,7 +62,7 @@ func New(
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch;delete
 
@@ -87,7 +89,7 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
 	_, err := c.catalog.User(ctx, t.Spec.UserRef)
 	// The digest stays: a server may know the user already, and looks for him on each request.
-	return reference.Unresolved("userRef", err)
+	return c.orphans.Unresolved(ctx, t, "userRef", t.Spec.UserRef, err)
 }
 
 // claimSecret keeps two tokens from sharing one value.

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/orphan"
 	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -24,22 +25,23 @@ import (
 // Controller reconciles memberships.
 type Controller struct {
 	client  client.Client
+	orphans *orphan.Collector
 	catalog *catalog.Catalog
 	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.Membership]
 }
 
-// New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, clk clock.PassiveClock) *Controller {
+// New returns the controller; o removes what is left of users who are gone.
+func New(c client.Client, o *orphan.Collector, r events.EventRecorder, cat *catalog.Catalog, clk clock.PassiveClock) *Controller {
 	return &Controller{
-		client: c, catalog: cat, clock: clk,
+		client: c, orphans: o, catalog: cat, clock: clk,
 		frame: frame.New(c, r, frame.WithOwner(func(ctx context.Context, m *v1alpha1.Membership) (client.Object, error) {
 			return cat.Target(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
 		}), frame.WithClaims(cat.Register(), cat.MembershipClaims)),
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships/status,verbs=patch
 
 // SetupWithManager starts the controller with mgr.
@@ -68,7 +70,7 @@ func (c *Controller) resolve(ctx context.Context, m *v1alpha1.Membership) error 
 	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = 0, "", ""
 	u, err := c.catalog.User(ctx, m.Spec.UserRef)
 	if err != nil {
-		return reference.Unresolved("userRef", err)
+		return c.orphans.Unresolved(ctx, m, "userRef", m.Spec.UserRef, err)
 	}
 	of, err := c.target(ctx, m, u)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/orphan"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
@@ -25,17 +26,20 @@ type Controller struct {
 	client  client.Client
 	live    client.Reader
 	store   *credential.Store
+	orphans *orphan.Collector
 	catalog *catalog.Catalog
 	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
-// New returns the controller; live reads past the cache, and s is where values are kept that nobody has a Secret for.
+// New returns the controller; live reads past the cache, s is where values are kept that nobody has a Secret for, and o removes what is
+// left of users who are gone.
 func New(
-	c client.Client, live client.Reader, s *credential.Store, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock,
+	c client.Client, live client.Reader, s *credential.Store, o *orphan.Collector, r events.EventRecorder, cat *catalog.Catalog,
+	ids frame.Allocator, clk clock.PassiveClock,
 ) *Controller {
 	return &Controller{
-		client: c, live: live, store: s, catalog: cat, clock: clk,
+		client: c, live: live, store: s, orphans: o, catalog: cat, clock: clk,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.TriggerToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {
@@ -50,7 +54,7 @@ func New(
 	}
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch;patch
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;patch
@@ -97,7 +101,7 @@ func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken)
 	}
 	u, err := c.catalog.User(ctx, *t.Spec.OwnerRef)
 	if err != nil {
-		return reference.Unresolved("ownerRef", err)
+		return c.orphans.Unresolved(ctx, t, "ownerRef", *t.Spec.OwnerRef, err)
 	}
 	if u.Spec.State == v1alpha1.UserBlocked {
 		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)

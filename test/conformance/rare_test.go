@@ -210,6 +210,47 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	})
 
+	It("is that a user goes, and what was made for him over REST goes with him", func() {
+		team, leaver := own.newTeam(gitlab.PrivateVisibility), own.newUser(fresh("leaver"))
+		_, _, err := own.as(root).ProjectMembers.AddProjectMember(team.project.ID, &gitlab.AddProjectMemberOptions{
+			UserID: leaver.ID, AccessLevel: gitlab.Ptr(gitlab.MaintainerPermissions),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		token := own.newToken(leaver.ID, "api")
+		_, _, err = own.with(token.Token).PipelineTriggers.AddPipelineTrigger(team.project.ID, &gitlab.AddPipelineTriggerOptions{
+			Description: gitlab.Ptr("Nightly"),
+		})
+		Expect(err).NotTo(HaveOccurred())
+		left := func(g Gomega) (all []string) {
+			var members v1alpha1.MembershipList
+			var tokens v1alpha1.AccessTokenList
+			var triggers v1alpha1.TriggerTokenList
+			for _, l := range []client.ObjectList{&members, &tokens, &triggers} {
+				g.Expect(api.List(ctx, l)).To(Succeed())
+			}
+			for _, m := range members.Items {
+				if m.Spec.UserRef.ID == leaver.ID {
+					all = append(all, "Membership")
+				}
+			}
+			for _, t := range tokens.Items {
+				if t.Spec.UserRef.ID == leaver.ID {
+					all = append(all, "AccessToken")
+				}
+			}
+			for _, t := range triggers.Items {
+				if t.Spec.OwnerRef != nil && t.Spec.OwnerRef.ID == leaver.ID {
+					all = append(all, "TriggerToken")
+				}
+			}
+			return all
+		}
+		Expect(left(Default)).To(ConsistOf("Membership", "AccessToken", "TriggerToken"))
+		_, err = own.as(root).Users.DeleteUser(leaver.ID)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
+	})
+
 	It("is that half of a write is refused, and the other half taken back", func() {
 		admin.Apply(halfRefused)
 		path := fmt.Sprintf("projects/%s/remote_mirrors", "harbour%2Fyard%2Fapp")
