@@ -103,11 +103,10 @@ type GroupStatus struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// parentUID is the uid of the group that the path or id in parentRef led to since the spec was changed. Another one that gets the path
-	// or id later is not followed into another namespace.
-	// +kubebuilder:validation:MaxLength=63
+	// parentRef is the path or id in spec.parentRef, with the uid of the group that it led to. Another one that gets the path or id later is
+	// not followed into another namespace.
 	// +optional
-	ParentUID string `json:"parentUID,omitempty"`
+	ParentRef *Reference `json:"parentRef,omitempty"`
 
 	// fullPath is the paths of the groups above and the group's own, joined by slashes; empty while another object holds it.
 	// +kubebuilder:validation:MaxLength=4096

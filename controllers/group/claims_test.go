@@ -114,7 +114,7 @@ var _ = Describe("A path or id that a group is below", func() {
 	}
 	expectAlone := func() {
 		GinkgoHelper()
-		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "parentRef: ", "belongs to another group now", "change the spec")
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "parentRef: ", "belongs to another group now", "name its uid")
 		Expect(team.Status.FullPath).To(BeEmpty())
 		Eventually(func() error {
 			_, err := f.Catalog.ByPath(GinkgoT().Context(), "acme/team")
@@ -124,15 +124,19 @@ var _ = Describe("A path or id that a group is below", func() {
 		Expect(err).To(MatchError(catalog.ErrParentReplaced), "whoever asks for the roles in it")
 	}
 
-	DescribeTable("does not bring it below another tenant's group, before its own spec changes",
+	DescribeTable("does not bring it below another tenant's group, before the reference says so",
 		func(below func(b *forge.GroupBuilder)) {
 			begin(below)
 			f.Delete(acme)
 			f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
-			taken()
+			f.Change(team, func() { team.Spec.Description = "Nobody has the path now." })
+			f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound)
+			other := taken()
+			expectAlone()
+			f.Change(team, func() { team.Spec.Description, team.Spec.ID = "Replaced without the id.", 0 })
 			expectAlone()
 			f.ExpectRestartWritesNothing()
-			f.Change(team, func() { team.Spec.Description = "It is to be below the new one." })
+			f.Change(team, func() { team.Spec.ParentRef.UID = string(other.UID) })
 			expectHolder("acme/team", team)
 		},
 		Entry("by path", byPath),

@@ -53,16 +53,18 @@ func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcil
 	return c.frame.Run(ctx, g, c.recordParent, c.claimPath)
 }
 
-// recordParent keeps which group a path or an id led to, for as long as the spec stays as it is.
+// recordParent keeps which group a path or an id led to, for as long as the reference stays as it is.
 func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error {
-	if ref := g.Spec.ParentRef; ref == nil || ref.Name != "" || g.Status.ObservedGeneration != g.Generation {
-		g.Status.ParentUID = ""
+	if !catalog.Recorded(g) {
+		g.Status.ParentRef = nil
 	}
 	parent, err := c.catalog.Parent(ctx, g)
 	if err == nil && parent != nil && g.Spec.ParentRef.Name == "" {
-		g.Status.ParentUID = string(parent.UID)
+		led := *g.Spec.ParentRef
+		led.UID = string(parent.UID)
+		g.Status.ParentRef = &led
 	}
-	return nil // the next step says what is wrong with the reference
+	return nil //nolint:nilerr // the next step says what is wrong with the reference
 }
 
 // claimPath puts the full path in force, unless the place is not to be had.

@@ -24,7 +24,7 @@ var (
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
 	// ErrParentReplaced says that the path or id of the parent belongs to another tenant's group than the one that it led to.
-	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, change the spec")
+	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, name its uid in parentRef as well")
 	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
 	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
 )
@@ -88,12 +88,20 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 	return append([]*v1alpha1.Group{parent}, further...), nil
 }
 
-// follows reports whether a group is below the one that its path or id leads to now. It is below another tenant's group only if it was
-// declared, or changed, while that was the one: whoever takes a path that others name gets nothing of what they have declared.
+// follows reports whether a group is below the one that its path or id leads to now. It is below another tenant's group only if the
+// reference led to that one first, or names its uid: whoever takes a path that others name gets nothing of what they have declared.
 func follows(g, parent *v1alpha1.Group) bool {
-	ref, s := g.Spec.ParentRef, g.Status
-	return parent.Namespace == g.Namespace || ref.UID != "" ||
-		s.ParentUID == "" || s.ParentUID == string(parent.UID) || s.ObservedGeneration != g.Generation
+	return parent.Namespace == g.Namespace || g.Spec.ParentRef.UID != "" || !Recorded(g) || g.Status.ParentRef.UID == string(parent.UID)
+}
+
+// Recorded reports whether the status says which group the parentRef of a group led to, as it is now.
+func Recorded(g *v1alpha1.Group) bool {
+	if g.Spec.ParentRef == nil || g.Status.ParentRef == nil {
+		return false
+	}
+	now, led := *g.Spec.ParentRef, *g.Status.ParentRef
+	now.UID, led.UID = "", ""
+	return now == led
 }
 
 // admits reports whether parent takes groups from a namespace.
