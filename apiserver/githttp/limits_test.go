@@ -38,12 +38,12 @@ func TestPush_unpacksTooMuch(t *testing.T) {
 		c.Commit(t, "zeros", strings.Repeat("\x00", 8<<20))
 		blob := c.Git(t, "rev-parse", "HEAD:zeros")
 		f.unchanged(t, p, func() {
-			contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
+			contains(t, c.Refused(t, "push", "--force", f.url(developer, "group/project"), "main"),
 				"remote: The object "+blob+" has 8388608 bytes when it is unpacked, more than the 1 MiB that the server takes in one push.")
 		})
 		c.Git(t, "reset", "--quiet", "--hard", "HEAD~"+map[bool]string{true: "1", false: "0"}[files > 0])
 		if files > 0 {
-			c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
+			c.Git(t, "push", "--quiet", "--force", f.url(developer, "group/project"), "main")
 		}
 	}
 }
