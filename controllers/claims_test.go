@@ -144,7 +144,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted)),
 		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos, project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
 		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
-		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphan.NewCollector(c, c.Client), noEvents{}, cat, clock)),
+		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphan.NewCollector(c, c.Client, clock, nil), noEvents{}, cat, clock)),
 		"Label":           reconcile.AsReconciler(c, label.New(c, noEvents{}, cat, counted)),
 		"ProtectedBranch": reconcile.AsReconciler(c, protectedbranch.New(c, noEvents{}, cat, counted, repos)),
 	}

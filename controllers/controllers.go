@@ -71,10 +71,10 @@ type Controller struct {
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
 	c, e, cat := p.Client, p.Events, p.Catalog
-	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets)
+	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets, p.Clock, p.Audit)
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
-		of("AccessToken", c, accesstoken.New(c, p.Secrets, e, cat, p.IDs, p.Clock, p.Namespace)),
+		of("AccessToken", c, accesstoken.New(c, p.Secrets, orphans, e, cat, p.IDs, p.Clock, p.Namespace)),
 		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{

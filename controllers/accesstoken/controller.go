@@ -41,12 +41,14 @@ type Controller struct {
 	frame     *frame.Frame[*v1alpha1.AccessToken]
 }
 
-// New returns the controller; live reads past the cache, and namespace is the platform's, where the Secrets are.
+// New returns the controller; live reads past the cache, o removes what is left of users who are gone, and namespace is the platform's,
+// where the Secrets are.
 func New(
-	c client.Client, live client.Reader, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock, namespace string,
+	c client.Client, live client.Reader, o *orphan.Collector, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator,
+	clk clock.PassiveClock, namespace string,
 ) *Controller {
 	return &Controller{
-		client: c, live: live, orphans: orphan.NewCollector(c, live), catalog: cat, clock: clk, namespace: namespace,
+		client: c, live: live, orphans: o, catalog: cat, clock: clk, namespace: namespace,
 		frame: frame.New(c, r,
 			frame.WithIDs[*v1alpha1.AccessToken](ids),
 			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {

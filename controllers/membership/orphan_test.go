@@ -1,8 +1,11 @@
 package membership_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,6 +62,25 @@ var _ = Describe("What was made over REST for a user", func() {
 		}
 		f.ExpectRestartWritesNothing()
 		f.Refresh(byPath, byID, adopted)
+	})
+
+	It("stays for a day while nobody has come yet, as when a backup is restored", func(ctx SpecContext) {
+		for _, o := range []client.Object{member, trigger, token} {
+			f.Delete(o)
+			f.ExpectGone(o)
+		}
+		f.Delete(ada)
+		f.ExpectGone(ada)
+		restored := member.DeepCopy()
+		restored.ObjectMeta = metav1.ObjectMeta{Namespace: member.Namespace, Name: "restored"}
+		Expect(asREST.Create(ctx, restored)).To(Succeed())
+		f.ExpectWaiting(restored, v1alpha1.ReasonReferenceNotFound, "userRef")
+		f.ExpectRestartWritesNothing()
+		f.Refresh(restored)
+		f.Clock.SetTime(f.Clock.Now().Add(25 * time.Hour))
+		wakes := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"role":"Developer"}}`))
+		Expect(asREST.Patch(ctx, restored, wakes)).To(Succeed())
+		f.ExpectGone(restored)
 	})
 
 	It("goes though he went while no controller ran, and is not the next one's who has his id", func() {

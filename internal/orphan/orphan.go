@@ -6,57 +6,95 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/reference"
 )
+
+// grace is how long after it was made an object that was never in force waits for its user: who restores a backup may create the user
+// last, or has a reference to mend.
+const grace = 24 * time.Hour
 
 // Collector removes orphans. It is safe for use by several goroutines.
 type Collector struct {
 	client client.Client
 	live   client.Reader
+	clock  clock.PassiveClock
+	audit  *audit.Log
 }
 
-// NewCollector returns a collector; live reads past the cache, which may be behind and does not keep who manages what.
-func NewCollector(c client.Client, live client.Reader) *Collector {
-	return &Collector{client: c, live: live}
+// NewCollector returns a collector. live reads past the cache, which may be behind and does not keep who manages what; removals are told
+// to the audit log, which may be nil.
+func NewCollector(c client.Client, live client.Reader, clk clock.PassiveClock, told *audit.Log) *Collector {
+	return &Collector{client: c, live: live, clock: clk, audit: told}
 }
 
 // Unresolved is reference.Unresolved for a reference to a user, in a field of the spec of obj. Where the user is gone for good, and
-// nobody but Forgeplane declares obj, it is removed first.
-func (c *Collector) Unresolved(ctx context.Context, obj client.Object, field string, ref v1alpha1.Reference, err error) error {
-	if errors.Is(err, catalog.ErrNotFound) {
-		if removeErr := c.remove(ctx, obj, ref); removeErr != nil {
-			return removeErr
-		}
+// nobody but Forgeplane declares obj, it is removed: at once if it was in force, and otherwise a day after it was made.
+func (c *Collector) Unresolved(ctx context.Context, obj frame.Object, field string, ref v1alpha1.Reference, err error) error {
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return reference.Unresolved(field, err)
 	}
-	return reference.Unresolved(field, err)
+	again, removeErr := c.remove(ctx, obj, ref)
+	if removeErr != nil {
+		return removeErr
+	}
+	return frame.WaitingFor(again, v1alpha1.ReasonReferenceNotFound, "%s: %w", field, err)
 }
 
-func (c *Collector) remove(ctx context.Context, obj client.Object, ref v1alpha1.Reference) error {
+// remove removes obj if its user is gone for good. again is when that may be said, where it is too early.
+func (c *Collector) remove(ctx context.Context, obj frame.Object, ref v1alpha1.Reference) (again time.Duration, err error) {
 	// Whoever names a user by name or path means whoever has it next as well.
 	if ref.ID == 0 || !obj.GetDeletionTimestamp().IsZero() {
-		return nil
+		return 0, nil
 	}
 	if there, err := c.exists(ctx, ref); there || err != nil {
-		return err
+		return 0, err
 	}
 	version, err := declare.MadeHere(ctx, c.live, obj)
 	if version == "" || err != nil {
-		return err
+		return 0, err
+	}
+	if left := grace - c.clock.Since(obj.GetCreationTimestamp().Time); left > 0 && !inForce(obj) {
+		return left, nil
 	}
 	uid := obj.GetUID()
 	err = c.client.Delete(ctx, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing what was made for a user who is gone: %w", err)
+		return 0, fmt.Errorf("removing what was made for a user who is gone: %w", err)
 	}
-	log.FromContext(ctx).Info("Removed what was made for a user who is gone", "user", ref.ID)
-	return nil
+	if err == nil {
+		c.tell(obj, ref)
+	}
+	return 0, nil
+}
+
+// inForce reports whether an object was in force when it was last reconciled, and so had the user that it names. What a restored
+// status says is older than the object.
+func inForce(obj frame.Object) bool {
+	ready := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == obj.GetGeneration() &&
+		!ready.LastTransitionTime.Time.Before(obj.GetCreationTimestamp().Time)
+}
+
+// tell writes down that an object was removed.
+func (c *Collector) tell(obj client.Object, ref v1alpha1.Reference) {
+	object := audit.ObjectOf(obj, "")
+	object.Verb = "delete"
+	c.audit.Write(audit.Event{
+		Door: audit.Controller, Action: "remove", Result: audit.Done, Objects: []audit.Object{object},
+		Reason: fmt.Sprintf("was made over REST for user %d, who is gone", ref.ID),
+	})
 }
 
 // exists reports whether there is a user whom a reference may mean.

@@ -1,18 +1,24 @@
 package orphan_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/orphan"
@@ -25,7 +31,7 @@ func live(t *testing.T, objects ...client.Object) client.Client {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).
+	return fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(objects...).WithStatusSubresource(&v1alpha1.Membership{}).
 		WithIndex(&v1alpha1.User{}, catalog.IndexID, func(o client.Object) []string {
 			if id := o.(*v1alpha1.User).Spec.ID; id != 0 {
 				return []string{fmt.Sprint(id)}
@@ -40,9 +46,13 @@ func user(uid types.UID, spec, status int64) *v1alpha1.User {
 	return u
 }
 
-// membership is one in whose spec the managers have said something.
+var noon = time.Date(2020, 6, 15, 12, 0, 0, 0, time.UTC)
+
+// membership is one in whose spec the managers have said something, made two days before noon.
 func membership(managers ...string) *v1alpha1.Membership {
-	m := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "m", UID: "m"}}
+	m := &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "acme", Name: "m", UID: "m", Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-48 * time.Hour)),
+	}}
 	for _, name := range managers {
 		m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(),
@@ -81,10 +91,65 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 			cached := m.DeepCopy()
 			cached.ManagedFields = nil
 			notFound := fmt.Errorf("user 7: %w", catalog.ErrNotFound)
-			err := orphan.NewCollector(c, c).Unresolved(t.Context(), cached, "userRef", tt.ref, notFound)
+			lines := audittest.Open(t)
+			err := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon), lines.Log).Unresolved(t.Context(), cached, "userRef", tt.ref, notFound)
 			g.Expect(frame.IsWaiting(err)).To(BeTrue(), "%v", err)
 			err = c.Get(t.Context(), client.ObjectKeyFromObject(m), m)
 			g.Expect(apierrors.IsNotFound(err)).To(Equal(tt.removed), "%v", err)
+			if !tt.removed {
+				g.Expect(lines.Events()).To(BeEmpty())
+				return
+			}
+			g.Expect(lines.Events()).To(ConsistOf(And(
+				HaveField("Door", audit.Controller), HaveField("Action", "remove"), HaveField("Result", audit.Done),
+				HaveField("Reason", "was made over REST for user 7, who is gone"),
+				HaveField("Objects", ConsistOf(And(
+					HaveField("Verb", "delete"), HaveField("Kind", "Membership"), HaveField("Namespace", "acme"), HaveField("Name", "m"), HaveField("UID", "m"),
+				))),
+			)))
+		})
+	}
+}
+
+// A tool that restores a backup may create it before the user, with the notes on who manages what, and even with its status.
+func TestUnresolved_leavesTimeForTheUserOfWhatWasRestored(t *testing.T) {
+	ready := func(status metav1.ConditionStatus, generation int64, since time.Time) *metav1.Condition {
+		return &metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: status, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(since),
+		}
+	}
+	made := noon.Add(-time.Hour)
+	tests := map[string]struct {
+		made  time.Time
+		ready *metav1.Condition
+		wait  time.Duration
+	}{
+		"made an hour ago, and never in force":      {made, nil, 23 * time.Hour},
+		"made a day ago, and never in force":        {noon.Add(-24 * time.Hour), nil, 0},
+		"in force since":                            {made, ready(metav1.ConditionTrue, 1, made), 0},
+		"never in force, and said so":               {made, ready(metav1.ConditionFalse, 1, made), 23 * time.Hour},
+		"the status is that of a former one":        {made, ready(metav1.ConditionTrue, 1, made.Add(-time.Second)), 23 * time.Hour},
+		"in force before it named the user it does": {made, ready(metav1.ConditionTrue, 0, made), 23 * time.Hour},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m := membership("forgeplane-rest")
+			m.CreationTimestamp = metav1.NewTime(tt.made)
+			if tt.ready != nil {
+				m.Status.Conditions = []metav1.Condition{*tt.ready}
+			}
+			c := live(t, m)
+			collector := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon), nil)
+			f := frame.New[*v1alpha1.Membership](c, events.NewFakeRecorder(9))
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
+			result, err := f.Run(t.Context(), m.DeepCopy(), func(ctx context.Context, m *v1alpha1.Membership) error {
+				return collector.Unresolved(ctx, m, "userRef", v1alpha1.Reference{ID: 7, UID: "ada"}, fmt.Errorf("user 7: %w", catalog.ErrNotFound))
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.RequeueAfter).To(Equal(tt.wait))
+			err = c.Get(t.Context(), client.ObjectKeyFromObject(m), m)
+			g.Expect(apierrors.IsNotFound(err)).To(Equal(tt.wait == 0), "%v", err)
 		})
 	}
 }

@@ -15,12 +15,14 @@ import (
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
@@ -221,7 +223,7 @@ spec: {projectRef: {name: app}, branch: main}
 			Description: gitlab.Ptr("Nightly"),
 		})
 		Expect(err).NotTo(HaveOccurred())
-		left := func(g Gomega) (all []string) {
+		left := func(g Gomega) (all []frame.Object) {
 			var members v1alpha1.MembershipList
 			var tokens v1alpha1.AccessTokenList
 			var triggers v1alpha1.TriggerTokenList
@@ -230,22 +232,29 @@ spec: {projectRef: {name: app}, branch: main}
 			}
 			for _, m := range members.Items {
 				if m.Spec.UserRef.ID == leaver.ID {
-					all = append(all, "Membership")
+					all = append(all, &m)
 				}
 			}
 			for _, t := range tokens.Items {
 				if t.Spec.UserRef.ID == leaver.ID {
-					all = append(all, "AccessToken")
+					all = append(all, &t)
 				}
 			}
 			for _, t := range triggers.Items {
 				if t.Spec.OwnerRef != nil && t.Spec.OwnerRef.ID == leaver.ID {
-					all = append(all, "TriggerToken")
+					all = append(all, &t)
 				}
 			}
 			return all
 		}
-		Expect(left(Default)).To(ConsistOf("Membership", "AccessToken", "TriggerToken"))
+		// What was never in force waits for a day.
+		Eventually(func(g Gomega) {
+			made := left(g)
+			g.Expect(made).To(HaveLen(3))
+			for _, o := range made {
+				g.Expect(meta.IsStatusConditionTrue(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "%T", o)
+			}
+		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 		_, err = own.as(root).Users.DeleteUser(leaver.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(left).WithTimeout(soon).WithPolling(polling).Should(BeEmpty())
