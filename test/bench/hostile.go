@@ -25,7 +25,7 @@ func hostileRowsUnmeasured() (all []*figures.Row) {
 }
 
 // hostilePeak is how many megabytes a process of git may have in memory, mapped files included, whatever it does with a repository.
-var hostilePeak = map[string]float64{"zeros": 100, "wide": 500, "nest": 1200, "deltas": 300, "refs": 500}
+var hostilePeak = map[string]float64{"zeros": 100, "wide": 500, "nest": 1200, "deltas": 300, "attributes": 400, "refs": 500}
 
 var hostileRows = func() (ids []string) {
 	for _, row := range hostileRowsUnmeasured() {
