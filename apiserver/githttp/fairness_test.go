@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -346,4 +347,13 @@ func TestPace_aClientThatSendsAPushTooSlowlyIsCutOff(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestFairness_whatAPushIsDecidedByCountsForThePusher(t *testing.T) {
+	f, _, _ := seeded(t, "sha1")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if want := []fair.Key{fair.User(userIDs[developer]), fair.User(userIDs[developer])}; !slices.Equal(f.again, want) {
+		t.Errorf("it was decided for %v, want %v", f.again, want)
+	}
 }

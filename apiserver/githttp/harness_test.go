@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr/testr"
 
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/hook"
@@ -48,6 +49,7 @@ type forge struct {
 	tokens   map[string]token
 	projects map[string]*project
 	pushed   map[int64][]hook.Update
+	again    []fair.Key // for whom it was asked whether a caller is still who they were
 }
 
 type token struct {
@@ -203,6 +205,7 @@ func (f *forge) Authenticate(_ context.Context, _, password string) (githttp.Cal
 }
 
 func (f *forge) Again(ctx context.Context, c githttp.Caller) (githttp.Caller, error) {
+	f.set(func() { f.again = append(f.again, fair.From(ctx)) })
 	return f.Authenticate(ctx, "", c.Who.(string))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/change"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/protection"
@@ -51,7 +52,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client), reasons: map[string]string{}}
 	p.record.Result(audit.Refused, undecided)
 	token, forget := h.Hooks.Expect(func(ctx context.Context, asked hook.Push) hook.Verdict {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(fair.With(ctx, caller.key()))
 		defer context.AfterFunc(client, cancel)()
 		verdict := p.check(ctx, asked)
 		p.tell(asked.Updates, verdict)
