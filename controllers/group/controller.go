@@ -64,7 +64,7 @@ func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error 
 		led.UID = string(parent.UID)
 		g.Status.ParentRef = &led
 	}
-	return nil //nolint:nilerr // the next step says what is wrong with the reference
+	return nil // the next step says what is wrong with the reference
 }
 
 // claimPath puts the full path in force, unless the place is not to be had.

@@ -55,9 +55,9 @@ func newOrigin() *origin {
 	c.Git(GinkgoTB(), "branch", "topic")
 	c.Git(GinkgoTB(), "tag", "v1")
 	c.Git(GinkgoTB(), "clone", "--quiet", "--mirror", ".", filepath.Join(o.root, "tools.git"))
-	git, err := exec.LookPath("git")
+	binary, err := exec.LookPath("git")
 	Expect(err).NotTo(HaveOccurred())
-	backend := &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + o.root, "GIT_HTTP_EXPORT_ALL=1"}}
+	backend := &cgi.Handler{Path: binary, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + o.root, "GIT_HTTP_EXPORT_ALL=1"}}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {
 			o.attempts.Add(1)
