@@ -85,7 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 	if err := c.upgrade(ctx, t); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return c.frame.Run(ctx, t, c.end, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
+	return c.frame.Run(ctx, t, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {

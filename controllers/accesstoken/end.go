@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
+
+// kept is how long a token that was made over REST stays after it has ended, for its user to see.
+const kept = 30 * 24 * time.Hour
 
 // ended reports whether a token is revoked or expired.
 func (c *Controller) ended(t *v1alpha1.AccessToken) bool {
@@ -57,4 +62,19 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}
 	return nil
+}
+
+// clear removes a token that was made over REST when it has ended for long, and looks again when that will be.
+func (c *Controller) clear(ctx context.Context, t *v1alpha1.AccessToken) error {
+	if t.Spec.Digest == "" || !c.ended(t) {
+		return nil
+	}
+	since := c.clock.Now()
+	if s := meta.FindStatusCondition(t.Status.Conditions, v1alpha1.ConditionStalled); s != nil && s.Status == metav1.ConditionTrue {
+		since = s.LastTransitionTime.Time
+	}
+	if left := kept - c.clock.Since(since); left > 0 {
+		return frame.Again(left)
+	}
+	return c.orphans.Remove(ctx, t, "was made over REST, and ended a month ago")
 }

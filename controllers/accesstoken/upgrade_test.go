@@ -56,6 +56,31 @@ var _ = Describe("An access token that was made over REST", func() {
 			Expect(values()).To(BeEmpty())
 		})
 
+		DescribeTable("goes a month after it has ended", func(ctx SpecContext, reason string, end func()) {
+			declared := forge.AccessToken("declared").For(ada).Digest(catalog.Digest("another value")).Build()
+			end()
+			declared.Spec.Revoked, declared.Spec.ExpiresAt = token.Spec.Revoked, token.Spec.ExpiresAt
+			Expect(asREST().Create(ctx, token)).To(Succeed())
+			f.Create(declared)
+			f.ExpectStalled(token, reason)
+			f.ExpectStalled(declared, reason)
+			ended := time.Now()
+			f.Clock.SetTime(ended.Add(29 * 24 * time.Hour))
+			result, err := f.ReconcileOnce(token)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.RequeueAfter).To(BeNumerically("~", 24*time.Hour, time.Hour))
+			f.ExpectStalled(token, reason)
+			f.Clock.SetTime(ended.Add(31 * 24 * time.Hour))
+			_, err = f.ReconcileOnce(token)
+			Expect(err).NotTo(HaveOccurred())
+			f.ExpectGone(token)
+			f.ExpectStalled(declared, reason)
+			f.Refresh(declared)
+		},
+			Entry("revoked", v1alpha1.ReasonRevoked, func() { token.Spec.Revoked = true }),
+			Entry("expired", v1alpha1.ReasonExpired, func() { token.Spec.ExpiresAt = ptr.To(metav1.NewTime(f.Clock.Now().Add(-time.Hour))) }),
+		)
+
 		It("keeps it, and gets no Secret beside it", func() {
 			f.Create(token)
 			f.ExpectChangeRefused(token, func() { token.Spec.Digest = catalog.Digest("another value") }, "digest cannot change")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,4 +31,21 @@ func MadeHere(ctx context.Context, live client.Reader, obj client.Object) (versi
 		return "", nil
 	}
 	return current.GetResourceVersion(), nil
+}
+
+// DeleteMadeHere is Delete for what MadeHere speaks of, and reports whether obj is gone; every other object stays.
+func (w *Writer) DeleteMadeHere(ctx context.Context, obj client.Object) (gone bool, err error) {
+	version, err := MadeHere(ctx, w.live, obj)
+	if version == "" || err != nil {
+		return false, err
+	}
+	uid := obj.GetUID()
+	err = w.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		return false, nil // somebody has changed it meanwhile
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, explain(err)
+	}
+	return true, w.unseen(ctx, obj)
 }

@@ -61,22 +61,27 @@ func (c *Collector) remove(ctx context.Context, obj frame.Object, ref v1alpha1.R
 	if there, err := c.exists(ctx, ref); there || err != nil {
 		return 0, err
 	}
-	version, err := declare.MadeHere(ctx, c.live, obj)
-	if version == "" || err != nil {
-		return 0, err
-	}
 	if left := grace - c.clock.Since(obj.GetCreationTimestamp().Time); left > 0 && !inForce(obj) {
 		return left, nil
+	}
+	return 0, c.Remove(ctx, obj, fmt.Sprintf("was made over REST for user %d, who is gone", ref.ID))
+}
+
+// Remove removes an object that was made over REST, unless somebody else declares it. The reason is for the audit log.
+func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string) error {
+	version, err := declare.MadeHere(ctx, c.live, obj)
+	if version == "" || err != nil {
+		return err
 	}
 	uid := obj.GetUID()
 	err = c.client.Delete(ctx, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("removing what was made for a user who is gone: %w", err)
+		return fmt.Errorf("removing what %s: %w", reason, err)
 	}
 	if err == nil {
-		c.tell(obj, ref)
+		c.tell(obj, reason)
 	}
-	return 0, nil
+	return nil
 }
 
 // inForce reports whether an object was in force when it was last reconciled, and so had the user that it names. What a restored
@@ -88,12 +93,11 @@ func inForce(obj frame.Object) bool {
 }
 
 // tell writes down that an object was removed.
-func (c *Collector) tell(obj client.Object, ref v1alpha1.Reference) {
+func (c *Collector) tell(obj client.Object, reason string) {
 	object := audit.ObjectOf(obj, "")
 	object.Verb = "delete"
 	c.audit.Write(audit.Event{
-		Door: audit.Controller, Action: "remove", Result: audit.Done, Objects: []audit.Object{object},
-		Reason: fmt.Sprintf("was made over REST for user %d, who is gone", ref.ID),
+		Door: audit.Controller, Action: "remove", Result: audit.Done, Reason: reason, Objects: []audit.Object{object},
 	})
 }
 

@@ -81,6 +81,9 @@ func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Tim
 // issue makes a token that every server accepts when it returns: the digest, which the controller would come to as well, is written
 // into the status along. Nobody but the client of this request ever has the value.
 func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec) (*v1alpha1.AccessToken, NewToken, error) {
+	if err := f.tidy(ctx, u); err != nil {
+		return nil, NewToken{}, err
+	}
 	value := accesstoken.Generate()
 	spec.UserRef, spec.Digest = catalog.Refer(u), catalog.Digest(value)
 	t := &v1alpha1.AccessToken{

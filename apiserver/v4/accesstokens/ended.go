@@ -1,0 +1,51 @@
+package accesstokens
+
+import (
+	"context"
+	"slices"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+const (
+	// kept is how many ended tokens of a user stay, of those that were made over REST.
+	kept = 200
+	// atOnce is how many of those beyond are removed when another token is made.
+	atOnce = 10
+)
+
+// tidy removes the oldest ended tokens of a user, so that there are no more than kept when one more ends.
+func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
+	all, err := f.catalog.TokensOf(ctx, u)
+	if err != nil {
+		return err
+	}
+	now := f.clock.Now()
+	ended := slices.DeleteFunc(all, func(t *v1alpha1.AccessToken) bool {
+		return t.Spec.Digest == "" || !t.Spec.Revoked && !owned{t, u}.expired(now)
+	})
+	if len(ended) < kept {
+		return nil
+	}
+	slices.SortFunc(ended, func(a, b *v1alpha1.AccessToken) int {
+		if claim.Older(a, b) {
+			return -1
+		}
+		return 1
+	})
+	removed := 0
+	for _, t := range ended {
+		if removed == atOnce || len(ended)-removed < kept {
+			break
+		}
+		gone, err := f.writer.DeleteMadeHere(ctx, t)
+		if err != nil {
+			return err
+		}
+		if gone {
+			removed++
+		}
+	}
+	return nil
+}
