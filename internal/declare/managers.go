@@ -3,16 +3,18 @@ package declare
 import (
 	"context"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// controllers is the field manager of what controllers write: the name of the program.
+const controllers = "forgeplane"
+
 // declares reports whether a field manager other than Forgeplane itself says something in the spec.
 func declares(m metav1.ManagedFieldsEntry) bool {
-	return !strings.HasPrefix(m.Manager, "forgeplane") && specifies(m)
+	return m.Manager != controllers && m.Manager != string(FieldOwner) && specifies(m)
 }
 
 // MadeHere returns the resource version of an object that was made over REST and in whose spec nobody but Forgeplane has said

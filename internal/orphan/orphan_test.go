@@ -80,6 +80,7 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 		"there, without a UID":                {v1alpha1.Reference{ID: 7}, []string{"forgeplane-rest"}, []client.Object{user("eve", 7, 0)}, false},
 		"declared by somebody":                {gone, []string{"gitops"}, nil, false},
 		"declared by somebody as well":        {gone, []string{"forgeplane-rest", "gitops"}, nil, false},
+		"declared by one called much alike":   {gone, []string{"forgeplane-rest", "forgeplane-apps"}, nil, false},
 		"declared by nobody knows whom":       {gone, nil, nil, false},
 		"named by path":                       {v1alpha1.Reference{Path: "ada"}, []string{"forgeplane-rest"}, nil, false},
 	}
