@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,8 +62,11 @@ type command struct {
 	within   bool      // another process waits for it
 }
 
-// light reports whether the command has its memory from the part that is kept for what others wait for.
-func (c command) light() bool { return c.within || light[c.args[0]] }
+// light reports whether the command has its memory from the part that is kept for what others wait for. One that writes the content of a
+// blob has not: it has all of it in memory for as long as a client takes to read.
+func (c command) light() bool {
+	return c.within || light[c.args[0]] && !slices.Contains(c.args, "blob")
+}
 
 // run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
 // stdout are no longer used, so these must not block for good.

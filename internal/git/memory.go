@@ -24,7 +24,7 @@ const (
 	most   = 50
 )
 
-// light are the commands that look something up or write little. They take a few MiB, and the same time in every repository.
+// light are the commands that look something up or write little. Most take a few MiB; one that takes more is ended where others wait.
 var light = map[string]bool{
 	"version": true, "init": true, "rev-parse": true, "symbolic-ref": true, "cat-file": true, "update-ref": true, "for-each-ref": true,
 	"hash-object": true, "mktag": true, "mktree": true, "ls-tree": true,
@@ -40,9 +40,9 @@ type memory struct {
 
 	mu      sync.Mutex
 	running map[*allotment]struct{}
-	// watched says that a look is due. short counts the looks at which somebody was waiting.
+	// watched says that a look is due. short counts the looks at which somebody was waiting for slots of a kind.
 	watched bool
-	short   int
+	short   map[*fair.Slots]int
 	seen    groups
 }
 
@@ -59,7 +59,7 @@ type allotment struct {
 }
 
 func newMemory(total int64, wait time.Duration) *memory {
-	m := &memory{total: total, running: map[*allotment]struct{}{}, evict: func() {}}
+	m := &memory{total: total, running: map[*allotment]struct{}{}, short: map[*fair.Slots]int{}, evict: func() {}}
 	pool := func(name string, percent, reserved int) *fair.Slots {
 		l := fair.Of(max(int(total*int64(percent)/100/mebibyte), 1), memoryShare, reserved)
 		l.Wait = wait
@@ -132,13 +132,15 @@ func (m *memory) look() {
 	defer m.mu.Unlock()
 	m.watched = false
 	m.weigh()
-	if m.heavy.Short() {
-		m.short++
-	} else {
-		m.short = 0
+	for _, s := range []*fair.Slots{m.heavy, m.light} {
+		if s.Short() {
+			m.short[s]++
+		} else {
+			m.short[s] = 0
+		}
 	}
 	for over := m.over(); over != nil; over = m.over() {
-		m.short = 0
+		m.short[over.slots] = 0
 		over.ended = m.exceeded()
 		_ = syscall.Kill(-over.group, syscall.SIGKILL)
 	}
@@ -163,18 +165,24 @@ func (m *memory) weigh() {
 // over returns the largest process of the caller who has most, where all have more than the total, or that caller has more than a share
 // which another one has waited for; otherwise nil.
 func (m *memory) over() (largest *allotment) {
-	sum, callers := 0, map[fair.Key]int{}
+	type holder struct {
+		slots  *fair.Slots
+		caller fair.Key
+	}
+	sum, callers, holders := 0, map[fair.Key]int{}, map[holder]int{}
 	for a := range m.running {
 		if a.ended == nil {
 			sum += a.has
 			callers[a.hold.Caller()] += a.has
+			holders[holder{a.slots, a.hold.Caller()}] += a.has
 		}
 	}
 	tooMuch := int64(sum)*mebibyte > m.total
 	for a := range m.running {
 		k := a.hold.Caller()
+		missed := m.short[a.slots] >= most && holders[holder{a.slots, k}] > a.slots.Share(k)
 		switch {
-		case a.ended != nil, a.has == a.least, !tooMuch && (m.short < most || callers[k] <= m.heavy.Share(k)):
+		case a.ended != nil, a.has == a.least, !tooMuch && !missed:
 		case largest == nil, callers[k] > callers[largest.hold.Caller()],
 			callers[k] == callers[largest.hold.Caller()] && a.has > largest.has:
 			largest = a

@@ -146,6 +146,40 @@ func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
 	g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
 }
 
+// stalled is a client that takes nothing until it is released.
+type stalled struct {
+	begin
+	release <-chan struct{}
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	_, _ = s.begin.Write(p)
+	<-s.release
+	return len(p), nil
+}
+
+func TestMemoryOfAllProcesses_isNotKeptFromLookingUpBySlowClients(t *testing.T) {
+	g := NewWithT(t)
+	e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 100 * time.Millisecond}) // 25 for what is light
+	c := gittest.New(t, "sha1")
+	large := c.Write(t, "blob", strings.Repeat("z", 31<<20))
+	small := c.Commit(t, "a", "a")
+	c.Git(t, "update-ref", "refs/tags/large", large)
+	c.Git(t, "repack", "--quiet", "-a", "-d") // one that is not packed is never in memory as a whole
+	r := repository(t, e, bareStorage(t, c), "b.git")
+	blob, err := r.Blob(t.Context(), large)
+	g.Expect(err).NotTo(HaveOccurred())
+	release, ended := make(chan struct{}), make(chan error, 1)
+	client := &stalled{begin{begun: make(chan struct{})}, release}
+	go func() { ended <- blob.Write(fair.With(t.Context(), fair.User(1)), client) }()
+	g.Eventually(client.begun).WithTimeout(time.Minute).Should(BeClosed())
+	g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 30), "it is counted")
+	_, err = r.RefsWith(fair.With(t.Context(), fair.User(2)), small, "refs/heads/")
+	g.Expect(err).NotTo(HaveOccurred(), "another caller")
+	close(release)
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+}
+
 // A reader that waits for its next use is in nobody's way.
 func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
 	g := NewWithT(t)
