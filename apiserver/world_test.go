@@ -212,7 +212,7 @@ type world struct {
 	pushes     atomic.Int32
 	// subscribed is how often somebody's subscription was changed.
 	subscribed atomic.Int32
-	// outdated is asked whether a request is to be looked at once more; nil for never.
+	// outdated reports whether a request must be served once more; nil for never.
 	outdated func() bool
 }
 

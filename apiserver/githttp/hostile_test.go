@@ -11,8 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// hostile are histories that are small where they lie and large for whoever works with them, and what git says on the terminal of whoever
-// pushes one, or clones one that lies on the server already; "" where it is served.
+// hostile are histories that take little space on disk and much to work with, and what git says on the terminal when somebody pushes one,
+// or clones one that is on the server already; "" where it is served.
 var hostile = map[string]struct {
 	limits        git.Limits
 	make          func(t *testing.T, c *gittest.Client)

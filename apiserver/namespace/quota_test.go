@@ -58,7 +58,7 @@ func TestQuotas_boundWhatAUserMakes(t *testing.T) {
 	g.Expect(f.As("bob", "POST /groups", fmt.Sprintf(`{"name":"g1","path":"g1","parent_id":%d}`, id)).Code).To(Equal(201))
 	g.Expect(f.As("bob", "POST /groups", `{"name":"g2","path":"g2"}`).String()).To(Equal(tooMany("The user bob", 2, "groups")))
 
-	// The token that he calls with is one of them.
+	// The token of this caller is one of them.
 	for i := range 2 {
 		g.Expect(f.As("root", "POST /users/2/personal_access_tokens", fmt.Sprintf(`{"name":"t%d","scopes":["api"]}`, i)).Code).To(Equal(201))
 	}

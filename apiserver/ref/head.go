@@ -28,7 +28,7 @@ func (w *Writer) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	defer cancel()
 	end, err := w.writers.Begin(repo)
 	if err != nil {
-		return nil // it is closed: whoever has closed it opens it again, and the controller comes
+		return nil // it is closed, and the controller comes when it is open again
 	}
 	defer end()
 	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {

@@ -99,7 +99,7 @@ func addIndexes(ctx context.Context, p parts, mgr ctrl.Manager) error {
 	return catalog.AddManagerIndexes(ctx, mgr.GetFieldIndexer())
 }
 
-// share returns what the parts have in common, without what is to be closed.
+// share returns what the parts have in common, without what must be closed.
 func share(ctx context.Context, mgr ctrl.Manager, o *options, informers *informer.Factory, engine *git.Engine) (s shared, err error) {
 	rules, err := o.rootGroupRules()
 	if err != nil {

@@ -111,7 +111,7 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	return err
 }
 
-// digest keeps the digest that is declared, or that of the value in the Secret, which is made when there is none.
+// digest keeps the declared digest, or that of the value in the Secret. It generates a value where the Secret has none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error {
 	ref := t.Spec.SecretRef
 	if ref == nil {

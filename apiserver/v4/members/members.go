@@ -76,7 +76,7 @@ func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member
 	query := strings.ToLower(r.Query)
 	all = slices.DeleteFunc(all, func(m catalog.Member) bool {
 		u := m.User.Spec
-		return u.ID == 0 || // He is not known to the API yet.
+		return u.ID == 0 || // They are not known to the API yet.
 			len(r.UserIDs) > 0 && !slices.Contains(r.UserIDs, u.ID) ||
 			!strings.Contains(strings.ToLower(u.Username), query) && !strings.Contains(strings.ToLower(u.Name), query)
 	})

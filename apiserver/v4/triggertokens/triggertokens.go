@@ -137,8 +137,8 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 	return f.showOne(ctx, t)
 }
 
-// issue gives a token, which its owner makes himself, a value that this process accepts when it returns: whoever is first, this or the
-// controller, makes the Secret, and either comes to the same digest.
+// issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
+// controller, whichever is first, makes the Secret, and both come to the same digest.
 func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
 	s := f.values.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if err := f.writer.Ensure(ctx, s); err != nil {

@@ -66,7 +66,7 @@ func (f *Family) candidates(ctx context.Context, r *listRequest) ([]*v1alpha1.Us
 func (r *listRequest) matches(u *v1alpha1.User, toAdmin bool) bool {
 	blocked, bot := u.Spec.State == v1alpha1.UserBlocked, u.Spec.Type == v1alpha1.UserBot
 	switch {
-	case u.RESTID() == 0: // He is not known to the API yet.
+	case u.RESTID() == 0: // They are not known to the API yet.
 		return false
 	case r.Active && blocked, r.Blocked && !blocked, r.Humans && bot, r.ExcludeHumans && !bot, !r.finds(u, toAdmin):
 		return false

@@ -46,7 +46,7 @@ type Account struct {
 	IsAdmin          *bool         `json:"is_admin,omitempty" doc:"Shown to administrators only."`
 }
 
-// unlimited is shown as the limit of projects where there is none.
+// unlimited stands for no limit of projects.
 const unlimited = 100_000
 
 // summary is how a user stands in lists for others.
