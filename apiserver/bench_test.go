@@ -27,7 +27,7 @@ func BenchmarkREST(b *testing.B) {
 	w := catalogtest.New(b, declared(v1alpha1.VisibilityPrivate)...)
 	for n := range projects {
 		p := familytest.Project(team, fmt.Sprintf("many-%d", n), int64(first+n), "team", v1alpha1.VisibilityPrivate)
-		p.Status.FullPath = "above/team/" + p.Spec.Path
+		p.Generation, p.Status.ObservedGeneration, p.Status.FullPath = 1, 1, "above/team/"+p.Spec.Path
 		w.Put(p)
 	}
 	for n := range rules {

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
@@ -54,6 +56,8 @@ type Engine struct {
 	halts   bool
 	readers *readers
 	results *results
+	// empties has an emptiness by the directory of a repository.
+	empties *lru.Cache
 	// patience is for a command of which nobody has said how long it may take.
 	patience time.Duration
 	// What callers share.
@@ -92,6 +96,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	e.limits, e.archiveDirs = o.Limits.complete(), map[string]string{}
 	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}.atMost(bounds{memory: e.limits.MemoryTotal})
 	e.memory = newMemory(e.limits.MemoryTotal, o.MemoryWait)
+	e.empties = lru.New(shownEmpty)
 	e.results, e.patience = newResults(), cmp.Or(o.CommandTimeout, commandTimeout)
 	e.share(o.Slots)
 	e.readers = newReaders(e, cmp.Or(o.ReaderIdle, readerIdle))

@@ -32,7 +32,7 @@ func (r *Repository) RemoveUnused() (gone bool, err error) {
 
 // unused reports whether there is neither a ref nor an object in the directory of a repository, nor a place for the objects of a push.
 func unused(dir string) (bool, error) {
-	if refs, err := hasFile(filepath.Join(dir, "refs")); err != nil || refs {
+	if refs, err := hasFileBelow(filepath.Join(dir, "refs")); err != nil || refs {
 		return false, err
 	}
 	if refs, err := packsRef(filepath.Join(dir, "packed-refs"), "refs/"); err != nil || refs {
@@ -49,7 +49,7 @@ func unused(dir string) (bool, error) {
 		case e.Name() != "pack" && len(e.Name()) != fanOut:
 			return false, nil
 		default:
-			if objects, err := hasFile(filepath.Join(dir, "objects", e.Name())); err != nil || objects {
+			if objects, err := hasFileBelow(filepath.Join(dir, "objects", e.Name())); err != nil || objects {
 				return false, err
 			}
 		}
