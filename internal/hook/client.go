@@ -45,7 +45,9 @@ func ask(stdin io.Reader, getenv func(string) string, patience time.Duration) (V
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return Verdict{}, errors.New("the connection cannot be set up")
 	}
-	if err := writePush(conn, token, getenv("GIT_QUARANTINE_PATH"), stdin); err != nil {
+	if err := writePush(conn, token, getenv("GIT_QUARANTINE_PATH"), stdin); errors.Is(err, errMalformed) {
+		return Verdict{}, errors.New("a ref has a name that no ref can have")
+	} else if err != nil {
 		return Verdict{}, errors.New("the connection to the part that checks pushes broke")
 	}
 	v, err := readVerdict(conn)

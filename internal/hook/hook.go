@@ -81,11 +81,29 @@ func writePush(w io.Writer, token, quarantine string, updates io.Reader) error {
 	if _, err := fmt.Fprintf(w, "%s\n%s\n%s\n", greeting, token, quarantine); err != nil {
 		return err
 	}
-	if _, err := io.Copy(w, updates); err != nil {
+	if _, err := io.Copy(w, &lines{updates, '\n'}); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")
 	return err
+}
+
+// lines are read as long as none of them is empty, as that is where a question ends: git does not look whether there are line breaks in
+// the name of a ref before it has asked the hook.
+type lines struct {
+	io.Reader
+	last byte
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	for _, b := range p[:n] {
+		if b == '\n' && l.last == '\n' {
+			return 0, errMalformed
+		}
+		l.last = b
+	}
+	return n, err
 }
 
 // readPush reads a question to its end.

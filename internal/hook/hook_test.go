@@ -192,6 +192,26 @@ func TestTheHookFailsClosed(t *testing.T) {
 	}
 }
 
+// git writes the names of refs as they were sent: what stands behind an empty line must not be lost.
+func TestPreReceive_emptyLine(t *testing.T) {
+	var s Server
+	socket := serve(t, &s)
+	accept := func(context.Context, Push) Verdict { return Verdict{Accepted: true} }
+	const first, second = id1 + " " + id2 + " refs/heads/x\n", id2 + " " + id1 + " refs/heads/main\n"
+	for _, stdin := range []string{first + "\n" + second, first + "\ny\n" + second, "\n" + first, first + second + "\n", "\n"} {
+		token, forget := s.Expect(accept)
+		if code, terminal := run(socket, token, "", stdin); code == 0 || !strings.Contains(terminal, "a name that no ref can have") {
+			t.Errorf("%q: got %d %q", stdin, code, terminal)
+		}
+		forget()
+	}
+	token, forget := s.Expect(accept)
+	defer forget()
+	if code, terminal := run(socket, token, "", first+second); code != 0 {
+		t.Errorf("got %d %q", code, terminal)
+	}
+}
+
 func TestTheVerifierStopsWhenTheHookIsGone(t *testing.T) {
 	var s Server
 	socket := serve(t, &s)
