@@ -42,15 +42,19 @@ func newBody(control *http.ResponseController, r io.Reader, req request, h *Hand
 	} else if req.service == git.ReceivePack {
 		limit = 0
 	}
-	b.Reader = bufio.NewReaderSize(&decoded{body: b, packed: req.gzip, limit: limit}, 64<<10)
-	if err := b.checkStart(req.service); err != nil {
-		return nil, err
+	unpacked := &decoded{body: b, packed: req.gzip, limit: limit}
+	if req.service == git.ReceivePack {
+		b.Reader = bufio.NewReaderSize(&head{in: bufio.NewReader(unpacked), failed: unpacked.fail}, 64<<10)
+		_, err := b.Peek(len(flush))
+		return b, err
 	}
-	return b, nil
+	b.Reader = bufio.NewReaderSize(unpacked, 64<<10)
+	err := b.checkStart()
+	return b, err
 }
 
-// checkStart looks at the first packet line. A lone flush comes from clients that find out whether they must sign in.
-func (b *body) checkStart(service git.Service) error {
+// checkStart looks at the first packet line of a fetch. A lone flush comes from clients that find out whether they must sign in.
+func (b *body) checkStart() error {
 	head, err := b.Peek(4)
 	if err != nil {
 		return errBody
@@ -59,25 +63,16 @@ func (b *body) checkStart(service git.Service) error {
 		return nil
 	}
 	size, err := strconv.ParseUint(string(head), 16, 16)
-	if err != nil || size < 4+1 || size > 65520 {
+	if err != nil || size < 4+1 || size > maxLine {
 		return errBody
 	}
 	line, _ := b.Peek(int(min(size, 4+40)))
-	for _, start := range starts[service] {
+	for _, start := range []string{"want ", "command="} {
 		if strings.HasPrefix(string(line[4:]), start) {
 			return nil
 		}
 	}
-	if service == git.ReceivePack && len(line) == 4+40 && git.IsObjectID(string(line[4:])) {
-		return nil
-	}
 	return errBody
-}
-
-// starts are the words that a request begins with. That of a push may begin with the id of an object instead.
-var starts = map[git.Service][]string{
-	git.UploadPack:  {"want ", "command="},
-	git.ReceivePack: {"shallow ", "push-cert"},
 }
 
 // empty reports whether the body asks for nothing, as that of a client does which finds out whether it must sign in.

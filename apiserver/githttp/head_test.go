@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -16,6 +18,57 @@ const nothing = "0000000000000000000000000000000000000000"
 // line is a packet line of these bytes as they are.
 func line(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 
+// No client of git sends these. What git does with the head of a push it does before the hook is asked, past the quarantine.
+func TestPush_headOfAnotherForm(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 64 << 10}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	head := c.Commit(t, "a", "a")
+	c.Git(t, "push", "--quiet", f.url(developer, "group/project"), "main")
+	f.set(func() { p.rules = []protection.Rule{protect("main", role.Maintainer)} })
+
+	capabilities := "\x00report-status side-band-64k object-format=sha1"
+	create := nothing + " " + nothing + " refs/heads/x"
+	certificate := func(before string) string {
+		var b strings.Builder
+		b.WriteString(before + line("push-cert"+capabilities) + line("certificate version 0.1\n") + line("\n") + line(create+"\n") + line("-----BEGIN PGP SIGNATURE-----\n"))
+		for noise := random(128 << 10); noise != ""; noise = noise[min(len(noise), 60_000):] {
+			b.WriteString(line(strings.ReplaceAll(noise[:min(len(noise), 60_000)], "\x00", "0")))
+		}
+		return b.String() + line("push-cert-end\n") + flush
+	}
+	const malformed, signed = "The request is malformed", "Signed pushes are not supported"
+	for about, tt := range map[string]struct{ body, want string }{
+		"a certificate":                      {certificate(""), signed},
+		"a certificate after a shallow line": {certificate(line("shallow " + head)), signed},
+		"a certificate after a command":      {line(create+capabilities) + certificate(""), signed},
+		"a certificate after many commands":  {line(create+capabilities) + strings.Repeat(line(create), 1000) + certificate(""), signed},
+		"a certificate with a line break":    {line("push-cert\n") + flush, signed},
+		"another word":                       {line(create+capabilities) + line("hello") + flush, malformed},
+		"another delimiter":                  {line(create+capabilities) + "0001" + line(create) + flush, malformed},
+		"no end":                             {line(create + capabilities), malformed},
+		"many lines, and half a one":         {line(create+capabilities) + strings.Repeat(line(create), 1000) + line(create)[:60], malformed},
+		"capabilities twice":                 {line(create+capabilities) + line(create+capabilities) + flush, malformed},
+		"half a line":                        {line(create + capabilities)[:60], malformed},
+		"an id that is none":                 {line("shallow "+strings.Repeat("x", 40)) + line(create+capabilities) + flush, malformed},
+		"words of a server":                  {line(create+capabilities) + line("ERR no") + flush, malformed},
+	} {
+		before := onDisk(t, p.repository.Dir())
+		f.unchanged(t, p, func() {
+			answer, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}}, tt.body)
+			if answer.StatusCode != http.StatusBadRequest || !strings.Contains(text, tt.want) {
+				t.Errorf("%s: got %d %.200q, want 400 %q", about, answer.StatusCode, text, tt.want)
+			}
+		})
+		if after := onDisk(t, p.repository.Dir()); after != before {
+			t.Errorf("%s: the repository had %d bytes before, and has %d now", about, before, after)
+		}
+	}
+	if len(f.pushed[p.id]) != 1 {
+		t.Errorf("told of %v", f.pushed[p.id])
+	}
+}
+
 // The hook hears of updates line by line: none may hide behind what another one is called.
 func TestPush_lineBreakInAName(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
@@ -24,13 +77,24 @@ func TestPush_lineBreakInAName(t *testing.T) {
 	head := c.Git(t, "rev-parse", "HEAD")
 	pack := "PACK\x00\x00\x00\x02\x00\x00\x00\x00"
 	sum := sha1.Sum([]byte(pack))
-	for _, name := range []string{"refs/heads/x\n\n", "refs/heads/x\n\ny", "refs/heads/x\ny", "\n", "refs/heads/x\x7f"} {
+	for _, name := range []string{"refs/heads/x\n\n", "refs/heads/x\n\ny", "refs/heads/x\ny", "\n"} {
 		f.unchanged(t, p, func() {
-			_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
+			answer, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
 				line(nothing+" "+head+" "+name+"\x00report-status")+line(head+" "+nothing+" refs/heads/release")+flush+pack+string(sum[:]))
-			if strings.Contains(text, "ok refs/heads/release") {
-				t.Errorf("%q: got %q", name, text)
+			if answer.StatusCode != http.StatusBadRequest || !strings.Contains(text, "malformed") {
+				t.Errorf("%q: got %d %q", name, answer.StatusCode, text)
 			}
 		})
 	}
+}
+
+// What a client that knows signed pushes finds is a server that does not.
+func TestPush_signed(t *testing.T) {
+	f := newForge(t)
+	f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	url := f.url(developer, "group/project")
+	contains(t, c.Refused(t, "push", "--signed", url, "main"), "the receiving end does not support --signed push")
+	c.Git(t, "push", "--quiet", "--signed=if-asked", url, "main")
 }

@@ -89,7 +89,11 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 		h.Projects.Pushed(ctx, project, p.updates)
 		p.confirm(ctx)
 	}
-	return out.finish(err)
+	err = out.finish(err)
+	if refused := context.Cause(client); err != nil && errors.As(refused, new(refusal)) { // git knows no more than that the body has ended
+		return refused
+	}
+	return err
 }
 
 // failure is told to the pusher when there is no decision. The reason is in the log.
