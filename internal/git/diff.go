@@ -32,6 +32,9 @@ type timedOut struct{ diff Diff }
 
 func (timedOut) Error() string { return "the time was up" }
 
+// Unwrap says that there may be more time for another one, who waits less.
+func (timedOut) Unwrap() error { return ErrBusy }
+
 // Diff compares two commits within a time. An empty from stands for nothing at all. Nobody changes what it returns.
 func (r *Repository) Diff(ctx context.Context, from, to string, patience time.Duration) (Diff, error) {
 	if err := checkIDs(to); err != nil {

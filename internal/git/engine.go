@@ -56,6 +56,7 @@ type Engine struct {
 	halts   bool
 	readers *readers
 	results *results
+	asking  asking
 	// empties has an emptiness by the directory of a repository.
 	empties *lru.Cache
 	// patience is for a command of which nobody has said how long it may take.

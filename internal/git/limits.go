@@ -61,6 +61,8 @@ func or[T int64 | time.Duration](value, otherwise T) T {
 type LimitError struct {
 	// Text is a sentence for the person who has asked for it. It names the limit and its value.
 	Text string
+	// ofCaller says that it is because of what the caller has already: another one may be allowed the same.
+	ofCaller bool
 }
 
 func (e *LimitError) Error() string { return e.Text }

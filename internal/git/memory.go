@@ -192,6 +192,8 @@ func (m *memory) over() (largest *allotment) {
 }
 
 func (m *memory) exceeded() *LimitError {
-	return limitf("This was ended because it takes more memory than there is: the server allows all Git processes together %s. Ask for less, or try again later.",
+	e := limitf("This was ended because it takes more memory than there is: the server allows all Git processes together %s. Ask for less, or try again later.",
 		FormatBytes(m.total))
+	e.ofCaller = true
+	return e
 }

@@ -2,11 +2,12 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/maypok86/otter/v2" // weights, expiry and one loader for each key, without dependencies of its own
+	"github.com/maypok86/otter/v2" // weights and expiry, without dependencies of its own
+
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 const (
@@ -38,37 +39,64 @@ func newResults() *results {
 	})
 }
 
-// tooLarge carries an answer that is not worth remembering past the cache.
-type tooLarge[T any] struct{ value T }
-
-func (tooLarge[T]) Error() string { return "the result is too large to be remembered" }
-
 // recall returns what find finds, which follows from what and from the objects with these ids alone. It is found once for all
-// who ask at the same time, and remembered as long as there is room; nobody changes it. size is how many bytes it takes.
+// who ask at the same time, and remembered as long as there is room; nobody changes it. size is how many bytes it takes. find
+// recalls nothing itself.
 func recall[T any](ctx context.Context, r *Repository, what, ids string, size func(T) int, find func(context.Context) (T, error)) (T, error) {
-	for {
-		found, err := r.engine.results.Get(ctx, result{r.dir, what, ids}, otter.LoaderFunc[result, remembered](
-			func(ctx context.Context, _ result) (remembered, error) {
-				value, err := find(ctx)
-				if err != nil {
-					return remembered{}, err
-				}
+	if known, ok := recalled[T](r, what, ids); ok {
+		return known, nil
+	}
+	var known T
+	q := r.engine.asking.ask(result{r.dir, what, ids}, func() (ok bool) {
+		known, ok = recalled[T](r, what, ids)
+		return ok
+	})
+	if q == nil {
+		return known, nil
+	}
+	defer q.leave()
+	value, err := answered(ctx, q, func(a *attempt) (value T, err error) {
+		err = errStopped
+		defer func() {
+			a.end(ctx, value, err, func() {
 				if bytes := size(value); bytes <= maxResult {
-					return remembered{value, bytes}, nil
+					remember(r, what, ids, value, bytes)
 				}
-				return remembered{}, tooLarge[T]{value}
-			}))
-		var large tooLarge[T]
-		switch {
-		case errors.As(err, &large):
-			return large.value, nil
-		case err == nil:
-			return found.value.(T), nil
-		case ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-			continue // whoever was to find it has gone away
-		}
+			})
+		}()
+		return find(context.WithValue(ctx, attemptKey{}, a))
+	})
+	if err != nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", what, err)
+	}
+	return value, nil
+}
+
+// answered returns the answer to a question: that of an attempt, or that of somebody else.
+func answered[T any](ctx context.Context, q *question, try func(*attempt) (T, error)) (none T, err error) {
+	for k := fair.From(ctx); ; {
+		a, until := q.attempt(k)
+		switch {
+		case a == nil && q.err != nil:
+			return none, q.err
+		case a == nil:
+			return q.value.(T), nil
+		case until == nil:
+			if value, err := try(a); err == nil || !a.gone() {
+				return value, err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
+		case <-q.answered:
+		case <-until:
+			if refused := a.refusal(k); refused != nil {
+				return none, refused
+			}
+		}
 	}
 }
 
@@ -86,8 +114,15 @@ func remember[T any](r *Repository, what, ids string, value T, bytes int) {
 	r.engine.results.Set(result{r.dir, what, ids}, remembered{value, bytes})
 }
 
-// forget forgets what was remembered of a repository: another one may come to the same place.
+// forget forgets what was remembered of a repository, and what is being found: another one may come to the same place.
 func (e *Engine) forget(dir string) {
+	e.asking.mu.Lock()
+	defer e.asking.mu.Unlock()
+	for of, q := range e.asking.open {
+		if of.dir == dir {
+			q.close()
+		}
+	}
 	for question := range e.results.Keys() {
 		if question.dir == dir {
 			e.results.Invalidate(question)

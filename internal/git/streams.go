@@ -53,7 +53,13 @@ func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
 
 // take waits for a weight of slots.
 func take(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
-	h, err := s.Take(ctx, weight)
+	var h *fair.Hold
+	var err error
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		h, err = a.take(ctx, s, weight)
+	} else {
+		h, err = s.Take(ctx, weight)
+	}
 	var busy *fair.Busy
 	if errors.As(err, &busy) {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
