@@ -36,7 +36,10 @@ type Headed interface {
 	Header() http.Header
 }
 
-var contentType = reflect.TypeFor[Content]()
+var (
+	contentType  = reflect.TypeFor[Content]()
+	streamedType = reflect.TypeFor[Streamed]()
+)
 
 // stream sends a Content.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c Content) error {

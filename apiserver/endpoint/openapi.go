@@ -81,6 +81,7 @@ var (
 
 	headers = object{
 		"ETag":          object{"description": "Tells this answer from another; sent back as If-None-Match it gives 304.", "required": true, "schema": object{"type": "string"}},
+		"ETagOfSmall":   object{"description": "Tells this answer from another, unless it is too large; sent back as If-None-Match it gives 304.", "schema": object{"type": "string"}},
 		"Link":          object{"description": "The pages prev, next, first and last, as far as there are such; of a list paged by key only next.", "schema": object{"type": "string"}},
 		"X-Page":        object{"description": "Number of this page.", "schema": object{"type": "integer"}},
 		"X-Per-Page":    object{"description": "Rows on a page.", "schema": object{"type": "integer"}},
@@ -164,6 +165,10 @@ func (s *schemas) responses(e *Endpoint) object {
 		success["content"] = object{"application/json": object{"schema": body}}
 		if e.method == http.MethodGet && e.status == http.StatusOK {
 			named["ETag"] = reference("headers", "ETag")
+			if e.response.Implements(streamedType) {
+				// One that is not put together in memory has none.
+				named["ETag"] = reference("headers", "ETagOfSmall")
+			}
 			answers["304"] = object{"description": "The client has this answer already."}
 		}
 	}

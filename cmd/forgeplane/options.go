@@ -8,13 +8,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/forgeplane/forgeplane/apiserver"
-	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -50,21 +47,20 @@ type options struct {
 	service service
 
 	// of the server
-	slots          slots
-	quotas         quota.Limits
-	rateLimit      ratelimit.Options
-	trustedProxies []string
-	httpAddress    string
-	externalURL    string
-	door           door
-	home           string
-	runtimeDir     string
-	hookBinary     string
-	gitBinary      string
-	gitLimits      limits
-	maintenance    repository.Limits
-	allowTargets   []string
-	targetPorts    []int
+	slots        slots
+	quotas       quota.Limits
+	rates        rates
+	httpAddress  string
+	externalURL  string
+	door         door
+	home         string
+	runtimeDir   string
+	hookBinary   string
+	gitBinary    string
+	gitLimits    limits
+	maintenance  repository.Limits
+	allowTargets []string
+	targetPorts  []int
 
 	development bool
 }
@@ -77,9 +73,7 @@ func defaults(p parts) *options {
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
 		retention:   defaultRetention(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rateLimit: ratelimit.Options{
-			Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30,
-		}, slots: defaultSlots(), quotas: quota.DefaultLimits(),
+		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rates: defaultRates(), slots: defaultSlots(), quotas: quota.DefaultLimits(),
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
 		audit:            auditLog{path: audit.Stdout, maxSize: 100, maxBackups: 10},
@@ -101,7 +95,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
 		"networks and hosts that mirrors and imports may reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
 	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports may reach in public networks")
-	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit no rates, and log for people")
+	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit only those rates that a flag limits, and log for people")
 	o.activityDatabase.bind(f)
 	o.audit.bind(f)
 	o.service.bind(f)
@@ -119,16 +113,9 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
 		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
 		o.door.bind(f)
-		f.IntVar(&o.rateLimit.Authenticated, "rate-limit-authenticated", o.rateLimit.Authenticated, "REST requests of a user that are served in a minute; 0 for any number")
-		f.StringToIntVar(&o.rateLimit.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
-			strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
-		f.IntVar(&o.rateLimit.Unauthenticated, "rate-limit-unauthenticated", o.rateLimit.Unauthenticated, "REST requests from an address without a good token that are served in a minute; 0 for any number")
-		f.IntVar(&o.rateLimit.GitAuthenticated, "rate-limit-git-authenticated", o.rateLimit.GitAuthenticated, "Git requests of a user that are served in a minute, of which a clone takes three; 0 for any number")
-		f.IntVar(&o.rateLimit.GitUnauthenticated, "rate-limit-git-unauthenticated", o.rateLimit.GitUnauthenticated, "Git requests from an address that are served in a minute to callers who have not signed in; 0 for any number")
-		f.IntVar(&o.rateLimit.FailedSignIns, "rate-limit-failed-sign-ins", o.rateLimit.FailedSignIns, "Git requests with a token that is not good that an address may make in a minute; 0 for any number")
+		o.rates.bind(f)
 		o.slots.bind(f)
 		bindQuotas(f, &o.quotas)
-		f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "how many repositories are packed at once, after pushes; 0 for none")
@@ -162,7 +149,7 @@ func (o *options) validate() error {
 	if err := o.door.validate(); err != nil {
 		return err
 	}
-	if _, err := o.limits(); err != nil {
+	if _, err := o.rates.limits(o.development); err != nil {
 		return err
 	}
 	if err := errors.Join(o.slots.validate(), validateQuotas(o.quotas), o.retention.validate()); err != nil {
@@ -176,29 +163,6 @@ func (o *options) validate() error {
 	}
 	_, err := o.rootGroupRules()
 	return err
-}
-
-// limits are those of the rate of requests.
-func (o *options) limits() (ratelimit.Options, error) {
-	limits := o.rateLimit
-	if min(limits.Authenticated, limits.Unauthenticated, limits.GitAuthenticated, limits.GitUnauthenticated, limits.FailedSignIns) < 0 {
-		return limits, errors.New("--rate-limit-authenticated, --rate-limit-unauthenticated, --rate-limit-git-authenticated, " +
-			"--rate-limit-git-unauthenticated and --rate-limit-failed-sign-ins must be 0 or more")
-	}
-	for what, perMinute := range limits.Costly {
-		if !slices.Contains(apiserver.Costly(), what) || perMinute < 0 {
-			return limits, fmt.Errorf("--rate-limit-costly: %s=%d is not one of %s with a number that is 0 or more", what, perMinute, strings.Join(apiserver.Costly(), ", "))
-		}
-	}
-	proxies, err := ratelimit.ParseProxies(o.trustedProxies)
-	if err != nil {
-		return limits, fmt.Errorf("--trusted-proxies: %w", err)
-	}
-	if o.development {
-		return ratelimit.Options{TrustedProxies: proxies}, nil
-	}
-	limits.TrustedProxies, limits.Endpoints = proxies, true
-	return limits, nil
 }
 
 // external is how clients reach the forge.

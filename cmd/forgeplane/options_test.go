@@ -1,12 +1,14 @@
 package main
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -94,17 +96,39 @@ func TestSlots_areSharedByPercent(t *testing.T) {
 	g.Expect(chosen.slots.of("bodies")).To(Equal(fair.Limits{Total: 4, Share: 1, Reserved: 2}))
 }
 
-func TestRatesAreLimitedUnlessInDevelopment(t *testing.T) {
+func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
 	g := NewWithT(t)
-	usual, err := parse(t).limits()
+	perMinute := func(args ...string) (ratelimit.Options, error) {
+		o := parse(t, args...)
+		return o.rates.limits(o.development)
+	}
+	usual, err := perMinute()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]any{usual.Authenticated, usual.Unauthenticated, usual.Endpoints}).To(Equal([]any{2000, 500, true}))
-	chosen, err := parse(t, "--rate-limit-authenticated=7", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8").limits()
+	chosen, err := perMinute("--rate-limit-authenticated=7", "--rate-limit-unauthenticated=0", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]any{chosen.Authenticated, chosen.Unauthenticated, len(chosen.TrustedProxies)}).To(Equal([]any{7, 0, 1}))
-	off, err := parse(t, "--development", "--rate-limit-authenticated=7").limits()
+	all := map[string]int{"archive": 0, "blob": 0, "changelog": 0, "file": 0}
+	off, err := perMinute("--development", "--trusted-proxies=10.0.0.0/8")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect([]any{off.Authenticated, off.Unauthenticated, off.Endpoints}).To(Equal([]any{0, 0, false}))
+	g.Expect(off).To(Equal(ratelimit.Options{Endpoints: true, Costly: all, TrustedProxies: chosen.TrustedProxies}))
+	for flag, limited := range map[string]func(*ratelimit.Options){
+		"--rate-limit-authenticated=7":       func(o *ratelimit.Options) { o.Authenticated = 7 },
+		"--rate-limit-unauthenticated=7":     func(o *ratelimit.Options) { o.Unauthenticated = 7 },
+		"--rate-limit-git-authenticated=7":   func(o *ratelimit.Options) { o.GitAuthenticated = 7 },
+		"--rate-limit-git-unauthenticated=7": func(o *ratelimit.Options) { o.GitUnauthenticated = 7 },
+		"--rate-limit-failed-sign-ins=7":     func(o *ratelimit.Options) { o.FailedSignIns = 7 },
+		"--rate-limit-authenticated=2000":    func(o *ratelimit.Options) { o.Authenticated = 2000 },
+		"--rate-limit-costly=blob=7":         func(o *ratelimit.Options) { o.Costly["blob"] = 7 },
+	} {
+		want := ratelimit.Options{Endpoints: true, Costly: maps.Clone(all), TrustedProxies: chosen.TrustedProxies}
+		limited(&want)
+		g.Expect(perMinute("--development", "--trusted-proxies=10.0.0.0/8", flag)).To(Equal(want), flag)
+	}
+	manager := defaults(parts{controllers: true})
+	manager.bind(pflag.NewFlagSet("manager", pflag.ContinueOnError), parts{controllers: true})
+	manager.development = true
+	g.Expect(manager.validate()).To(Succeed(), "a process without a server has no such flags")
 }
 
 func TestTheAddressIsTheURLUnlessAnotherIsGiven(t *testing.T) {

@@ -30,7 +30,7 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 			return err
 		}
 	}
-	limits, err := o.limits()
+	limits, err := o.rates.limits(o.development)
 	if err != nil {
 		return err
 	}

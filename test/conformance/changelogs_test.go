@@ -98,9 +98,10 @@ var _ = throughEachDoor("Changelogs", func(d *door) {
 			Expect(answered(send(d.as(developer), "GET "+at+query, ""))).To(Equal(want), query)
 		}
 		const not = `403 {"message":"403 Forbidden - You are not allowed to commit a changelog on this branch"}`
-		Eventually(func() string {
-			return answered(send(d.as(developer), "POST "+at, `{"version":"1.1.0"}`))
-		}).WithTimeout(soon).WithPolling(polling).Should(Equal(not))
+		Eventually(func() int {
+			return send(d.as(developer), fmt.Sprintf("GET projects/%d/protected_branches/main", team.project.ID), "").StatusCode
+		}).WithTimeout(soon).WithPolling(polling).Should(Equal(200))
+		Expect(answered(send(d.as(developer), "POST "+at, `{"version":"1.1.0"}`))).To(Equal(not))
 		Expect(answered(send(d.as(maintainer), "POST "+at, `{"version":"1.0.0"}`))).To(Equal(noStart))
 		Expect(answered(send(d.as(guest), "POST "+at, `{"version":"1.1.0"}`))).To(Equal(`403 {"message":"403 Forbidden"}`))
 		Expect(answered(send(d.as(outsider), "POST "+at, `{"version":"1.1.0"}`))).To(Equal(`404 {"message":"404 Project Not Found"}`))

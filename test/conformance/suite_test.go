@@ -84,6 +84,7 @@ func startForgeplane(programs string) (url string) {
 		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}},
 	})).To(Succeed())
 	server := part(forgeplane.APIServer, ports.Health)
+	server.Flags = []string{limitCostly()}
 	told = newAccount(filepath.Join(server.Logs, forgeplane.AuditLog))
 	// A cluster of the version 1.33 streams no lists, so the informers of a server ask for them.
 	start(server, "KUBE_FEATURE_WatchListClient=false")

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forgeplane/forgeplane/apiserver"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+)
+
+// rates are the flags that limit how many requests are served in a minute.
+type rates struct {
+	perMinute ratelimit.Options
+	proxies   []string
+	// flags tell which of them were given.
+	flags *pflag.FlagSet
+}
+
+func defaultRates() rates {
+	return rates{perMinute: ratelimit.Options{
+		Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30, Endpoints: true,
+	}}
+}
+
+// rate is a flag with a number.
+type rate struct {
+	flag, usage string
+	perMinute   *int
+}
+
+func numbersOf(o *ratelimit.Options) []rate {
+	return []rate{
+		{"rate-limit-authenticated", "REST requests of a user that are served in a minute", &o.Authenticated},
+		{"rate-limit-unauthenticated", "REST requests from an address without a good token that are served in a minute", &o.Unauthenticated},
+		{"rate-limit-git-authenticated", "Git requests of a user that are served in a minute, of which a clone takes three", &o.GitAuthenticated},
+		{"rate-limit-git-unauthenticated", "Git requests from an address that are served in a minute to callers who have not signed in", &o.GitUnauthenticated},
+		{"rate-limit-failed-sign-ins", "Git requests with a token that is not good that an address may make in a minute", &o.FailedSignIns},
+	}
+}
+
+func (r *rates) bind(f *pflag.FlagSet) {
+	r.flags = f
+	for _, n := range numbersOf(&r.perMinute) {
+		f.IntVar(n.perMinute, n.flag, *n.perMinute, n.usage+"; 0 for any number")
+	}
+	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
+		strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
+	f.StringSliceVar(&r.proxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
+}
+
+// limits are what the flags say. In development no default counts: there is a limit where a flag asks for one.
+func (r *rates) limits(development bool) (ratelimit.Options, error) {
+	limits := r.perMinute
+	limits.Costly = maps.Clone(limits.Costly)
+	for _, n := range numbersOf(&limits) {
+		if *n.perMinute < 0 {
+			return limits, fmt.Errorf("--%s must be 0 or more", n.flag)
+		}
+		if development && !r.given(n.flag) {
+			*n.perMinute = 0
+		}
+	}
+	for what, perMinute := range limits.Costly {
+		if !slices.Contains(apiserver.Costly(), what) || perMinute < 0 {
+			return limits, fmt.Errorf("--rate-limit-costly: %s=%d is not one of %s with a number that is 0 or more", what, perMinute, strings.Join(apiserver.Costly(), ", "))
+		}
+	}
+	if development {
+		// What is not named there has its limit from the endpoint.
+		none := map[string]int{}
+		for _, what := range apiserver.Costly() {
+			none[what] = 0
+		}
+		maps.Copy(none, limits.Costly)
+		limits.Costly = none
+	}
+	proxies, err := ratelimit.ParseProxies(r.proxies)
+	if err != nil {
+		return limits, fmt.Errorf("--trusted-proxies: %w", err)
+	}
+	limits.TrustedProxies = proxies
+	return limits, nil
+}
+
+// given reports whether somebody has set a flag. A process without a server has none of them.
+func (r *rates) given(flag string) bool { return r.flags != nil && r.flags.Changed(flag) }
