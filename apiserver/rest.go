@@ -103,7 +103,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	return endpoint.NewHandler(
 		endpoint.Options{
 			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
-			Busy: refusal.Busy, LongBody: o.longBody, Exceeded: git.LimitReached,
+			Refused: refusal.Anyway, LongBody: o.longBody, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},

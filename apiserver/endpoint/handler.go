@@ -47,9 +47,9 @@ type Options struct {
 	// LongBody waits until a body may be held that is longer than usual. leave is called when nothing of it is needed any more. ctx is
 	// what Guard.Admit has returned. nil stands for as many as there are.
 	LongBody func(ctx context.Context) (leave func(), err error)
-	// Busy returns the answer to an error that says that there was no time, and may be some later, such as Busy or TooManyAtOnce; nil
-	// for other errors. Options without it know no such errors.
-	Busy func(err error) *Error
+	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
+	// no time; nil for other errors. Options without it know no such errors.
+	Refused func(err error) *Error
 	// Exceeded returns what an error says of a limit of the server that the request exceeds, a sentence for the client, and "" if it says
 	// nothing of one; nil where none does.
 	Exceeded func(err error) string
@@ -381,9 +381,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // explain returns the answer to an error that Options know; nil for others.
 func (h *Handler) explain(err error) *Error {
-	if h.options.Busy != nil {
-		if busy := h.options.Busy(err); busy != nil {
-			return busy
+	if h.options.Refused != nil {
+		if refused := h.options.Refused(err); refused != nil {
+			return refused
 		}
 	}
 	if h.options.Exceeded != nil {

@@ -102,7 +102,7 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	const places, long, short = 4, 5 << 20, 1 << 10
 	bodies := fair.New("bodies", "bodies", fair.Limits{Total: places, Wait: time.Millisecond})
 	h := endpoint.NewHandler(
-		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), LongBody: bodies.Enter, Busy: refusal.Busy},
+		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), LongBody: bodies.Enter, Refused: refusal.Anyway},
 		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
 	)
 	contract := endpointtest.Of(t, h)
@@ -141,7 +141,7 @@ func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
 	noTime := errors.New("there was no time")
 	h := endpoint.NewHandler(endpoint.Options{
 		Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"),
-		Busy: func(err error) *endpoint.Error {
+		Refused: func(err error) *endpoint.Error {
 			if errors.Is(err, noTime) {
 				return endpoint.Busy(10 * time.Second)
 			}

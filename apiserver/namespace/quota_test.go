@@ -1,14 +1,25 @@
 package namespace_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
@@ -16,9 +27,21 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
+	"github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
+	"github.com/forgeplane/forgeplane/apiserver/v4/remotemirrors"
+	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
+	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
+
+// unused stands for an activity database in which nothing is.
+type unused struct{}
+
+func (unused) LastUsed(context.Context, string, ...types.UID) (map[types.UID]time.Time, error) {
+	return nil, nil
+}
 
 // newBounded is a forge in which little may be made.
 func newBounded(t *testing.T, l quota.Limits) *Forge {
@@ -26,6 +49,10 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 	f := New(t, User("root", 1, Admin), User("bob", 2), User("max", 3),
 		Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic), InGroup("acme", "acme", "bob", v1alpha1.RoleOwner),
 		Project("acme", "app", 11, "acme", v1alpha1.VisibilityPublic))
+	anywhere, err := egress.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := f.Writer.Within(quota.New(f.Catalog, f.Clock, l, "home"))
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, w, f.Clock, WebURL, "home").Table(),
@@ -33,6 +60,9 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 		users.New(f.Catalog, w, WebURL, "home").Within(l).Table(),
 		accesstokens.New(f.Catalog, w, f.Clock).Table(),
 		members.New(f.Catalog, w, f.Clock, WebURL).Table(),
+		triggertokens.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), unused{}, WebURL).Table(),
+		remotemirrors.New(f.Catalog, w, credential.NewStore(f.Client, Namespace), f.Clock, anywhere).Table(),
+		protectedbranches.New(f.Catalog, w, f.IDs, f.Guard).Table(),
 	)
 }
 
@@ -121,6 +151,76 @@ func TestQuotas_boundTheSettingsOfAProject(t *testing.T) {
 	f := newBounded(t, quota.Limits{Settings: 1})
 	g.Expect(f.As("bob", "POST /projects/11/members", `{"user_id":3,"access_level":10}`).Code).To(Equal(201))
 	g.Expect(f.As("bob", "POST /projects/11/members", `{"user_id":1,"access_level":10}`).String()).To(Equal(tooMany("The project app", 1, "members")))
+}
+
+// What a request makes is several objects at times. Whichever of them is one too many, the client reads which limit that is, and the rest
+// is taken back.
+func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
+	for _, tt := range []struct{ refused, request, body string }{
+		{"Group", "POST /groups", `{"name":"G","path":"g"}`},
+		{"Membership", "POST /groups", `{"name":"G","path":"g"}`},
+		{"Group", "POST /projects", `{"name":"P"}`},
+		{"Project", "POST /projects", `{"name":"P","namespace_id":10}`},
+		{"Membership", "POST /projects/11/members", `{"user_id":3,"access_level":10}`},
+		{"TriggerToken", "POST /projects/11/triggers", `{"description":"T"}`},
+		{"Secret", "POST /projects/11/triggers", `{"description":"T"}`},
+		{"RemoteMirror", "POST /projects/11/remote_mirrors", `{"url":"https://ann:secret@example.com/x.git"}`},
+		{"Secret", "POST /projects/11/remote_mirrors", `{"url":"https://ann:secret@example.com/x.git"}`},
+		{"ProtectedBranch", "POST /projects/11/protected_branches", `{"name":"main"}`},
+		{"AccessToken", "POST /users/2/personal_access_tokens", `{"name":"T","scopes":["api"]}`},
+	} {
+		t.Run(tt.refused+" of "+tt.request, func(t *testing.T) {
+			g := NewWithT(t)
+			f := newBounded(t, quota.Limits{})
+			before := objects(t, f)
+			full := "exceeded quota: few, requested: count/" + tt.refused + "=1, used: count/" + tt.refused + "=9, limited: count/" + tt.refused + "=9"
+			f.Before = func(verb string, o client.Object) error {
+				if verb == "create" && reflect.TypeOf(o).Elem().Name() == tt.refused {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: tt.refused}, o.GetName(), errors.New(full))
+				}
+				return nil
+			}
+			user := "bob"
+			if strings.Contains(tt.request, "/users/") {
+				user = "root"
+			}
+			g.Expect(f.As(user, tt.request, tt.body).String()).To(Equal(
+				`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace allows no more: ` + full + `"}`))
+			g.Expect(objects(t, f)).To(Equal(before))
+		})
+	}
+
+	// The group of personal projects is a user's own, whether there are projects in it or not.
+	g := NewWithT(t)
+	f := newBounded(t, quota.Limits{})
+	f.Before = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.Membership); ok && verb == "create" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "memberships"}, o.GetName(), errors.New("exceeded quota: few, limited: count/memberships=9"))
+		}
+		return nil
+	}
+	g.Expect(f.As("bob", "POST /projects", `{"name":"P"}`).String()).To(Equal(
+		`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace allows no more: exceeded quota: few, limited: count/memberships=9"}`))
+	f.Before = nil
+	g.Expect(f.As("bob", "POST /projects", `{"name":"P"}`).Code).To(Equal(201))
+}
+
+// objects are what there is, by kind and name.
+func objects(t *testing.T, f *Forge) (all []string) {
+	t.Helper()
+	for _, l := range []client.ObjectList{
+		&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.MembershipList{}, &v1alpha1.TriggerTokenList{}, &v1alpha1.RemoteMirrorList{},
+		&v1alpha1.ProtectedBranchList{}, &v1alpha1.AccessTokenList{}, &corev1.SecretList{},
+	} {
+		if err := f.Client.List(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		_ = meta.EachListItem(l, func(o runtime.Object) error {
+			all = append(all, fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o.(client.Object))))
+			return nil
+		})
+	}
+	return all
 }
 
 func TestQuotas_holdForRequestsAtOnce(t *testing.T) {

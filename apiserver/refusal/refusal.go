@@ -17,18 +17,15 @@ import (
 // for a value checks it before.
 func Of(err error, what string) error {
 	var invalid *declare.InvalidError
-	var refused *declare.RefusedError
-	var full *declare.QuotaError
-	var exceeded *quota.Exceeded
+	var forbidden *declare.RefusedError
+	if refused := tooMany(err); refused != nil {
+		return refused
+	}
 	switch {
 	case errors.As(err, &invalid):
 		return endpoint.Unprocessable(invalid.Reason)
-	case errors.As(err, &refused):
-		return endpoint.Forbidden(refused.Error())
-	case errors.As(err, &full):
-		return endpoint.Forbidden(full.Error())
-	case errors.As(err, &exceeded):
-		return endpoint.Forbidden(exceeded.Error())
+	case errors.As(err, &forbidden):
+		return endpoint.Forbidden(forbidden.Error())
 	case errors.Is(err, declare.ErrGone):
 		return endpoint.NotFound(what)
 	case errors.Is(err, declare.ErrContended):
@@ -37,6 +34,30 @@ func Of(err error, what string) error {
 		return endpoint.PreconditionFailed()
 	default:
 		return err
+	}
+}
+
+// Anyway returns the answer to an error that has the same one whatever was asked for: that there was no time for it, or that there is as
+// much as there may be. It returns nil for other errors.
+func Anyway(err error) *endpoint.Error {
+	if busy := Busy(err); busy != nil {
+		return busy
+	}
+	return tooMany(err)
+}
+
+// tooMany returns the answer to an error that says that there is as much as there may be: 403, with the sentence that names the limit. It
+// returns nil for other errors.
+func tooMany(err error) *endpoint.Error {
+	var full *declare.QuotaError
+	var exceeded *quota.Exceeded
+	switch {
+	case errors.As(err, &full):
+		return endpoint.Forbidden(full.Error())
+	case errors.As(err, &exceeded):
+		return endpoint.Forbidden(exceeded.Error())
+	default:
+		return nil
 	}
 }
 

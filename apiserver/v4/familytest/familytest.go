@@ -92,7 +92,7 @@ func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 		f.t.Fatal(err)
 	}
 	f.handler = endpoint.NewHandler(endpoint.Options{
-		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Busy: refusal.Busy, Exceeded: git.LimitReached,
+		Guard: f.Guard, Log: testr.New(f.t.(*testing.T)), BaseURL: base, Refused: refusal.Anyway, Exceeded: git.LimitReached,
 	}, tables...)
 	return f
 }
