@@ -140,6 +140,42 @@ func TestPush_fullRepository(t *testing.T) {
 	c.Git(t, "push", "--quiet", url, ":other")
 }
 
+// What has no objects is measured as well, unless it removes what is there.
+func TestPush_ofNothingToAFullRepository(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 1 << 20}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	head := c.Commit(t, "a", "small")
+	c.Git(t, "push", "--quiet", p.repository.Dir(), "main:main", "main:other")
+	if err := os.WriteFile(p.repository.Dir()+"/objects/filler", []byte(random(2<<20)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	push := func(updates ...string) string {
+		body := ""
+		for _, u := range updates {
+			body += line(u)
+		}
+		_, text := f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", developer, http.Header{"Content-Type": {pushType}},
+			line(updates[0]+"\x00report-status side-band-64k")+strings.TrimPrefix(body, line(updates[0]))+flush)
+		return text
+	}
+	for about, updates := range map[string][]string{
+		"neither old nor new":        {nothing + " " + nothing + " refs/heads/x"},
+		"what is not there":          {head + " " + nothing + " refs/heads/x"},
+		"what no ref is called":      {head + " " + nothing + " refs/heads/a\x01b"},
+		"one that is there, and one": {head + " " + nothing + " refs/heads/other", nothing + " " + nothing + " refs/heads/x"},
+	} {
+		f.unchanged(t, p, func() {
+			if text := push(updates...); !strings.Contains(text, "The repository would have more than the 1 MiB") {
+				t.Errorf("%s: got %q", about, text)
+			}
+		})
+	}
+	if text := push(head + " " + nothing + " refs/heads/other"); !strings.Contains(text, "ok refs/heads/other") {
+		t.Errorf("got %q", text)
+	}
+}
+
 // The client is told of the limit, and not that the repository may be corrupt; others are served meanwhile.
 func TestMemory_exceeded(t *testing.T) {
 	const sentence = "fatal: This takes more than the 48 MiB of memory that the server allows a Git process."

@@ -138,17 +138,15 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 	if err != nil {
 		return "", err
 	}
-	if err := p.project.Repository.CheckPush(ctx, quarantine); git.LimitReached(err) != "" {
+	updates, refs := make([]change.Update, len(asked.Updates)), make([]git.RefUpdate, len(asked.Updates))
+	for i, u := range asked.Updates {
+		refs[i] = git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}
+		updates[i] = change.Update{RefUpdate: refs[i], Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
+	}
+	if err := p.project.Repository.CheckPush(ctx, quarantine, refs...); git.LimitReached(err) != "" {
 		return refusals{git.LimitReached(err)}.String(), nil
 	} else if err != nil {
 		return "", err
-	}
-	updates := make([]change.Update, len(asked.Updates))
-	for i, u := range asked.Updates {
-		updates[i] = change.Update{
-			RefUpdate: git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}, Via: protection.Push,
-			Repository: p.project.Repository, Quarantine: quarantine,
-		}.Remembered()
 	}
 	for range 2 {
 		refused, err = p.decideNow(ctx, updates, branches(asked.Updates))

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +18,10 @@ import (
 func (r *Repository) MaxPush() int64 { return r.engine.limits.Push }
 
 // CheckPush returns a *LimitError where a push brings more than the server allows: objects that are too large once they are unpacked, or
-// more than the repository may have. A push without objects passes, so that a full repository can be made smaller.
-func (r *Repository) CheckPush(ctx context.Context, q *Quarantine) error {
+// more than the repository may have. A push that does nothing but remove refs passes, so that a full repository can be made smaller.
+func (r *Repository) CheckPush(ctx context.Context, q *Quarantine, updates ...RefUpdate) error {
 	if q == nil {
-		return nil
+		return r.checkRemoval(ctx, updates)
 	}
 	if err := r.checkObjects(ctx, q); err != nil {
 		return err
@@ -36,6 +37,28 @@ func (r *Repository) CheckPush(ctx context.Context, q *Quarantine) error {
 	r.remeasured(n)
 	if n > limit {
 		return overfullRepository(limit)
+	}
+	return nil
+}
+
+// checkRemoval returns a *LimitError where the repository is full, and the updates do anything but remove refs that are there.
+func (r *Repository) checkRemoval(ctx context.Context, updates []RefUpdate) error {
+	full := r.checkRoom(ctx)
+	if LimitReached(full) == "" {
+		return full
+	}
+	names := make([]string, len(updates))
+	for i, u := range updates {
+		if names[i] = u.Ref; u.New != "" && !IsZeroID(u.New) || CheckRefName(u.Ref) != nil {
+			return full
+		}
+	}
+	found, err := r.Objects(ctx, names...)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 || slices.ContainsFunc(found, func(o Object) bool { return o.ID == "" }) {
+		return full
 	}
 	return nil
 }
