@@ -82,10 +82,18 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one token up to date.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
-	if err := c.upgrade(ctx, t); err != nil {
+	unfinished, err := c.upgrade(ctx, t)
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return c.frame.Run(ctx, t, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.forget, c.accept)
+	upgradeLater := func(context.Context, *v1alpha1.AccessToken) error {
+		if unfinished > 0 {
+			return frame.Again(unfinished)
+		}
+		return nil
+	}
+	// What has to go goes whether the user is there or not.
+	return c.frame.Run(ctx, t, upgradeLater, c.forget, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {

@@ -37,12 +37,7 @@ const value = "a-value-that-is-long-enough"
 var _ = Describe("An access token", func() {
 	var ada *v1alpha1.User
 	var token *v1alpha1.AccessToken
-	BeforeEach(func() {
-		ada = forge.User("ada").Build()
-		f.Create(ada)
-		f.ExpectReady(ada)
-		token = forge.AccessToken("laptop").For(ada).Build()
-	})
+	BeforeEach(func() { ada, token = newToken() })
 
 	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
 		return forge.AccessToken(name).For(ada).Build()

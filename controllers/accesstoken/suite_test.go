@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -23,3 +24,12 @@ var (
 	_ = BeforeSuite(func() { cluster = forge.StartCluster() })
 	_ = BeforeEach(func() { f = forge.New(cluster, forge.Options{}) })
 )
+
+// newToken makes the user ada, and returns her with a token of hers that is still to be created.
+func newToken() (*v1alpha1.User, *v1alpha1.AccessToken) {
+	GinkgoHelper()
+	ada := forge.User("ada").Build()
+	f.Create(ada)
+	f.ExpectReady(ada)
+	return ada, forge.AccessToken("laptop").For(ada).Build()
+}

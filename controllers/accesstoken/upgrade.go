@@ -37,30 +37,33 @@ func (c *Controller) formerSecret(ctx context.Context, t *v1alpha1.AccessToken) 
 }
 
 // upgrade records the digest of a token that an earlier version made over REST in the place of the Secret with its value. The Secret
-// goes afterwards, by forget: whatever comes between, the token is accepted.
-func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) error {
+// goes afterwards, by forget: whatever comes between, the token is accepted. unfinished is how long a server of an earlier version may
+// still be at making the token, which is left as it is until then.
+func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfinished time.Duration, err error) {
 	if t.Spec.SecretRef == nil || *t.Spec.SecretRef != former(t) || !t.DeletionTimestamp.IsZero() {
-		return nil
+		return 0, nil
 	}
 	s, err := c.formerSecret(ctx, t)
 	if s == nil {
-		return err
+		return 0, err
 	}
-	owner := metav1.GetControllerOf(s)
-	value := s.Data[former(t).Key]
-	if len(value) < minLength || owner != nil && owner.UID != t.UID || owner == nil && c.clock.Since(t.CreationTimestamp.Time) < grace {
-		return nil
+	owner, value := metav1.GetControllerOf(s), s.Data[former(t).Key]
+	if len(value) < minLength || owner != nil && owner.UID != t.UID {
+		return 0, nil
+	}
+	if left := grace - c.clock.Since(t.CreationTimestamp.Time); owner == nil && left > 0 {
+		return left, nil
 	}
 	version, err := declare.MadeHere(ctx, c.live, t)
 	if err != nil || version != t.ResourceVersion {
-		return err // Where the cache is behind, it is told of what is new.
+		return 0, err // Where the cache is behind, it is told of what is new.
 	}
 	before := t.DeepCopy()
 	t.Spec.Digest, t.Spec.SecretRef = catalog.Digest(string(value)), nil
 	if err := c.client.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
+		return 0, fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
 	}
-	return nil
+	return 0, nil
 }
 
 // forget removes the Secret in which an earlier version kept the value of a token that has its digest now.

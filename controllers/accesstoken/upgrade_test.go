@@ -38,12 +38,7 @@ func values() (all []string) {
 var _ = Describe("An access token that was made over REST", func() {
 	var ada *v1alpha1.User
 	var token *v1alpha1.AccessToken
-	BeforeEach(func() {
-		ada = forge.User("ada").Build()
-		f.Create(ada)
-		f.ExpectReady(ada)
-		token = forge.AccessToken("laptop").For(ada).Build()
-	})
+	BeforeEach(func() { ada, token = newToken() })
 
 	Context("with its digest alone", func() {
 		BeforeEach(func() { token = forge.AccessToken("laptop").For(ada).Digest(catalog.Digest(value)).Build() })
@@ -142,9 +137,12 @@ var _ = Describe("An access token that was made over REST", func() {
 
 		It("goes on while the server that makes it has not finished, and is upgraded when it never does", func(ctx SpecContext) {
 			s := earlier(ctx, false)
-			f.ExpectReady(token)
+			f.Clock.SetTime(token.CreationTimestamp.Add(time.Minute))
+			result, err := f.Reconcile(token)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.RequeueAfter).To(Equal(9*time.Minute), "nobody else would wake it")
 			Expect(token.Spec.SecretRef).NotTo(BeNil())
-			f.Clock.SetTime(token.CreationTimestamp.Add(time.Hour))
+			f.Clock.SetTime(token.CreationTimestamp.Add(10 * time.Minute))
 			f.ExpectReady(token)
 			f.ExpectGone(s)
 			expectUpgraded(ctx)
@@ -156,6 +154,16 @@ var _ = Describe("An access token that was made over REST", func() {
 			f.ExpectStalled(token, v1alpha1.ReasonRevoked)
 			f.ExpectGone(s)
 			expectUpgraded(ctx)
+		})
+
+		It("loses its Secret though its user is missing", func(ctx SpecContext) {
+			token.Spec.UserRef = v1alpha1.Reference{ID: ada.Spec.ID + 1}
+			s := earlier(ctx, true)
+			f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef")
+			f.ExpectGone(s)
+			Expect(token.Spec.Digest).To(Equal(catalog.Digest(value)))
+			Expect(values()).NotTo(ContainElement(value))
+			f.ExpectRestartWritesNothing()
 		})
 
 		It("stays as it is when somebody else declares it", func(ctx SpecContext) {
