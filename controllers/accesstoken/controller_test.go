@@ -265,7 +265,7 @@ var _ = Describe("An access token", func() {
 
 	Context("that has ended", func() {
 		expires := func() *metav1.Time { return ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour))) }
-		// ends are the ways in which a token ends, each with the reason that it shows; none where it is gone.
+		// ends are the ways in which a value ends, each with the reason that its token shows; none where that has gone elsewhere.
 		ends := map[string]func() string{
 			"revoked": func() string {
 				f.Change(token, func() { token.Spec.Revoked = true })
@@ -277,6 +277,10 @@ var _ = Describe("An access token", func() {
 				return v1alpha1.ReasonExpired
 			},
 			"deleted": func() string { f.Delete(token); return "" },
+			"given another Secret": func() string {
+				f.Change(token, func() { token.Spec.SecretRef.Name = "elsewhere" })
+				return ""
+			},
 		}
 		for how, end := range ends {
 			It("leaves no value that was generated for it when it is "+how, func(ctx SpecContext) {
@@ -315,6 +319,34 @@ var _ = Describe("An access token", func() {
 				Expect(stored("laptop").Data).To(HaveKeyWithValue("token", []byte(value)))
 			})
 		}
+
+		It("leaves no value that was generated for it when it is given another key", func() {
+			f.Run()
+			f.Create(secret("laptop", "own", value), token)
+			f.ExpectReady(token)
+			s := stored("laptop")
+			Expect(string(s.Data["token"])).To(HavePrefix(accesstoken.Prefix))
+			f.Change(token, func() { token.Spec.SecretRef.Key = "another" })
+			f.Eventually(s).Should(HaveField("Data", And(Not(HaveKey("token")), HaveKeyWithValue("own", []byte(value)), HaveKey("another"))))
+			f.ExpectReady(token)
+			Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["another"]))))
+			f.ExpectRestartWritesNothing()
+		})
+
+		It("leaves its value to another one that names the key as well", func() {
+			f.Run()
+			other := forge.AccessToken("other").For(ada).Secret("laptop", "token").Build()
+			f.Create(secret("laptop", "own", value))
+			older, younger := forge.CreateInTurn(f, token, other)
+			f.ExpectReady(older)
+			f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists)
+			digest := older.Status.Digest
+			f.Delete(older)
+			f.ExpectReady(younger)
+			Expect(younger.Status.Digest).To(Equal(digest))
+			f.ExpectRestartWritesNothing()
+			Expect(catalog.Digest(string(stored("laptop").Data["token"]))).To(Equal(digest))
+		})
 
 		It("leaves no value in a Secret that Forgeplane made, be it by an earlier version", func() {
 			f.Create(token)

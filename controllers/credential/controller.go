@@ -1,6 +1,6 @@
 // Package credential removes the Secrets of the platform's namespace that hold credentials of objects which are gone: owner references
 // would do so, but cannot lead to another namespace. Out of other Secrets it takes the values that Forgeplane has generated there for
-// such objects.
+// such objects, and for those that name another Secret or key by now.
 package credential
 
 import (
@@ -38,7 +38,7 @@ type Controller struct {
 	namespace string
 
 	mu sync.Mutex
-	// released are the Secrets that objects named until they went, with the UIDs of these.
+	// released are the Secrets that objects named until they went or changed, with the UIDs of these.
 	released map[types.NamespacedName]map[types.UID]bool
 }
 
@@ -55,17 +55,24 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	ours := predicate.NewPredicateFuncs(func(s client.Object) bool {
 		return c.issued(s) || s.GetAnnotations()[v1alpha1.AnnotationGenerated] != ""
 	})
+	leave := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if at := c.placeOf(o); at.secret.Name != "" {
+			c.release(at.secret, o.GetUID())
+			q.Add(reconcile.Request{NamespacedName: at.secret})
+		}
+	}
 	gone := handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		if key := c.secretOf(e.Object); key.Name != "" {
-			c.release(key, e.Object.GetUID())
-			q.Add(reconcile.Request{NamespacedName: key})
+		leave(e.Object, q)
+	}}
+	changed := handler.Funcs{DeleteFunc: gone.DeleteFunc, UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if c.placeOf(e.ObjectOld) != c.placeOf(e.ObjectNew) {
+			leave(e.ObjectOld, q)
 		}
 	}}
-	b := ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours))
-	for _, kind := range []client.Object{&v1alpha1.AccessToken{}, &v1alpha1.TriggerToken{}, &v1alpha1.RemoteMirror{}} {
-		b = b.Watches(kind, gone)
-	}
-	return b.Complete(c)
+	// What a mirror has was not generated: it goes with the mirror alone.
+	return ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours)).
+		Watches(&v1alpha1.AccessToken{}, changed).Watches(&v1alpha1.TriggerToken{}, changed).Watches(&v1alpha1.RemoteMirror{}, gone).
+		Complete(c)
 }
 
 // issued reports whether a Secret is one that Forgeplane has made for an object of a tenant.
@@ -73,22 +80,29 @@ func (c *Controller) issued(s client.Object) bool {
 	return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != ""
 }
 
-// secretOf returns which Secret may hold a value that was issued or generated for an object; no name where there is none.
-func (c *Controller) secretOf(o client.Object) types.NamespacedName {
+// place is where a value may be that was issued or generated for an object.
+type place struct {
+	secret types.NamespacedName
+	// key is empty where the whole Secret was made for the object.
+	key string
+}
+
+// placeOf returns where a value may be that was issued or generated for an object; no name where there is none.
+func (c *Controller) placeOf(o client.Object) place {
 	if name := catalog.IssuedSecret(o); name != "" {
-		return types.NamespacedName{Namespace: c.namespace, Name: name}
+		return place{secret: types.NamespacedName{Namespace: c.namespace, Name: name}}
 	}
+	namespace, ref := c.namespace, (*v1alpha1.SecretKeyReference)(nil)
 	switch o := o.(type) {
 	case *v1alpha1.AccessToken:
-		if o.Spec.SecretRef != nil {
-			return types.NamespacedName{Namespace: c.namespace, Name: o.Spec.SecretRef.Name}
-		}
+		ref = o.Spec.SecretRef
 	case *v1alpha1.TriggerToken:
-		if o.Spec.SecretRef != nil {
-			return types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.SecretRef.Name}
-		}
+		namespace, ref = o.Namespace, o.Spec.SecretRef
 	}
-	return types.NamespacedName{}
+	if ref == nil {
+		return place{}
+	}
+	return place{secret: types.NamespacedName{Namespace: namespace, Name: ref.Name}, key: ref.Key}
 }
 
 func (c *Controller) release(key types.NamespacedName, by types.UID) {
@@ -100,7 +114,7 @@ func (c *Controller) release(key types.NamespacedName, by types.UID) {
 	c.released[key][by] = true
 }
 
-// forget returns the objects that went and have named a Secret, and remembers them no more.
+// forget returns the objects that have named a Secret until they went or changed, and remembers them no more.
 func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

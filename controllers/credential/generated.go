@@ -14,9 +14,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// clear removes from a Secret the values that Forgeplane has generated for tokens which are gone. What somebody else has put there
-// stays. Of a token that went while nobody looked, the value goes unless another one names it, as after a restore, which may bring
-// the Secret first.
+// clear removes from a Secret the values that Forgeplane has generated for tokens which are gone, or name something else by now. What
+// somebody else has put there stays, and so does what another token names: that one has the value, be it that it has waited for the
+// key or that a restore has made it anew. A restore may bring the Secret first, so what went while nobody looked has some time.
 func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[types.UID]bool) (reconcile.Result, error) {
 	var wait time.Duration
 	before := s.DeepCopy()
@@ -25,11 +25,11 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		age := c.clock.Since(s.CreationTimestamp.Time)
-		switch {
-		case g.For != "" && released[g.For], !named && (len(released) > 0 || age >= grace):
+		switch age := c.clock.Since(s.CreationTimestamp.Time); {
+		case named:
+		case released[g.For], g.For == "" && len(released) > 0, age >= grace:
 			credential.Remove(s, g.Key)
-		case !named:
+		default:
 			wait = grace - age
 		}
 	}

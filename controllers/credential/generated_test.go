@@ -52,8 +52,10 @@ func TestReconcile_takesAGeneratedValueOutOfTheSecretOfSomebodyElse(t *testing.T
 	}{
 		"not while its token is there":                {[]client.Object{token("a")}, "", time.Hour, 0, false},
 		"when its token went":                         {nil, "a", time.Second, 0, true},
-		"when its token went, and is there again":     {[]client.Object{token("b")}, "a", time.Second, 0, true},
+		"not when its token went, and another has it": {[]client.Object{token("b")}, "a", time.Second, 0, false},
+		"not when its token is back":                  {[]client.Object{token("a")}, "a", time.Second, 0, false},
 		"not when another one went":                   {[]client.Object{token("a")}, "b", time.Second, 0, false},
+		"not at once when another one went":           {nil, "b", time.Minute, 9 * time.Minute, false},
 		"not before a restore has brought its token":  {nil, "", time.Minute, 9 * time.Minute, false},
 		"not when a restore has brought it, made new": {[]client.Object{token("b")}, "", time.Hour, 0, false},
 		"when no token came":                          {nil, "", 10 * time.Minute, 0, true},

@@ -462,6 +462,22 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		f.ExpectRestartWritesNothing()
 	})
 
+	It("loses the value that was generated for a token that names another Secret, and so does the platform", func() {
+		f.Run()
+		s := secret("ci", "own", chosen)
+		t = forge.TriggerToken("deploy").Of(website).Build()
+		f.Create(s, secret("another", "own", chosen), t)
+		f.ExpectReady(t)
+		issued, first := secretOf(t), valueOf(t)
+		f.Change(t, func() { t.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "ci", Key: "token"} })
+		f.ExpectGone(issued)
+		second := expectAnother(t, first)
+		f.Change(t, func() { t.Spec.SecretRef.Name = "another" })
+		f.Eventually(s).Should(HaveField("Data", map[string][]byte{"own": []byte(chosen)}))
+		expectAnother(t, second)
+		f.ExpectRestartWritesNothing()
+	})
+
 	It("keeps the value that somebody has put there for a token that is deleted", func() {
 		f.Run()
 		s := secret("ci", "token", chosen)
