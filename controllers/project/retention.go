@@ -28,6 +28,9 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.
 		}
 		return c.record(ctx, p, nil)
 	}
+	if _, err := repo.PutBack(); err != nil {
+		return err
+	}
 	switch err := repo.Check(); {
 	case err == nil:
 		repo.Evict()
@@ -52,6 +55,12 @@ func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *git.
 		return err
 	}
 	leaves := err != nil || !namespace.DeletionTimestamp.IsZero()
+	if repo != nil {
+		// Pushes may have come since it was observed.
+		if p.Status.SizeBytes, err = repo.Size(ctx); err != nil {
+			return fmt.Errorf("measuring the repository: %w", err)
+		}
+	}
 	full, err := c.full(ctx, p, namespace)
 	if err != nil {
 		return err

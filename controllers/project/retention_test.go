@@ -1,6 +1,9 @@
 package project_test
 
 import (
+	"crypto/rand"
+	"os"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +56,21 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(directory).NotTo(BeADirectory())
 	})
 
+	It("is kept where a push came while it was being removed, and then a crash", func() {
+		web := forge.Project("website").In(acme).Build()
+		f.Create(web)
+		f.ExpectReady(web)
+		commit := push(web, "main")
+		directory := place(web, shard)
+		Expect(os.MkdirAll(directory+".trash/unused-1", 0o700)).To(Succeed())
+		Expect(os.Rename(directory, directory+".trash/unused-1/git")).To(Succeed())
+		drop(web)
+		f.ExpectReady(only())
+		again := forge.Project("website").In(acme).Build()
+		f.Create(again)
+		expectAdopted(again, commit)
+	})
+
 	It("is kept where its branches were removed again", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
@@ -68,7 +86,8 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 })
 
 var _ = Describe("The limit of what a namespace leaves", func() {
-	const size = 1 << 30 // more than the repositories of these specs take together
+	const size = 1 << 30     // more than the repositories of these specs take together
+	const mebibyte = 1 << 20 // more than one with a file of a few words, and less than after pushMore
 
 	// filled makes a project ready, with a commit in it.
 	filled := func(name string) *v1alpha1.Project {
@@ -79,6 +98,16 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		push(p, "main")
 		f.ExpectReady(p)
 		return p
+	}
+
+	// pushMore adds a branch that takes more than a mebibyte, which nobody observes.
+	pushMore := func(p *v1alpha1.Project) {
+		GinkgoHelper()
+		noise := make([]byte, 3<<19)
+		_, _ = rand.Read(noise)
+		c := gittest.New(GinkgoTB(), "sha1")
+		c.Commit(GinkgoTB(), "noise", string(noise))
+		c.Git(GinkgoTB(), "push", "--quiet", repositoryOf(p).Dir(), "HEAD:refs/heads/more")
 	}
 
 	// bound starts controllers with a limit.
@@ -128,6 +157,16 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		Expect(retained()).To(BeEmpty())
 	})
 
+	It("counts what was pushed at the last moment", func() {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Bytes: mebibyte}})
+		web := filled("website")
+		f.ExpectReady(web)
+		Expect(web.Status.SizeBytes).To(BeNumerically("<", mebibyte))
+		pushMore(web)
+		expectHeld(web, "it has 0,")
+		Expect(web.Status.SizeBytes).To(BeNumerically(">", mebibyte))
+	})
+
 	It("does not hold up the deletion of the namespace, nor lose anything then", func() {
 		bound(quota.Retention{Repositories: 1, Bytes: size})
 		first, second, third := filled("first"), filled("second"), filled("third")
@@ -152,6 +191,14 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		f.Delete(first)
 		f.ExpectGone(first)
 		Expect(retained()).To(HaveLen(2))
+	})
+
+	It("is counted by what was there when the project went", func() {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Bytes: size}})
+		web := filled("website")
+		pushMore(web)
+		drop(web)
+		Expect(only().Spec.SizeBytes).To(BeNumerically(">", mebibyte))
 	})
 
 	It("does not hold up a deletion that was recorded before a crash", func() {

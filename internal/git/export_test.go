@@ -31,3 +31,6 @@ func (e *Engine) HeavyMemory() (sum int) {
 	}
 	return sum
 }
+
+// SetAside is what RemoveUnused does before it looks at the repository once more.
+func (r *Repository) SetAside() error { return r.setAside(r.dir, asideUnused) }

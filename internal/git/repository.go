@@ -244,7 +244,7 @@ func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 
 // discard removes a directory by way of the trash, which it empties. The move makes it disappear as a whole.
 func (r *Repository) discard(dir string) error {
-	if _, err := r.setAside(dir); err != nil {
+	if err := r.setAside(dir, ""); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.trash()); err != nil {
@@ -253,27 +253,24 @@ func (r *Repository) discard(dir string) error {
 	return nil
 }
 
-// setAside moves a directory to the trash and returns where it is there; nothing where it was not there.
-func (r *Repository) setAside(dir string) (aside string, err error) {
+// setAside moves a directory to the trash, to a place whose name begins like this. It does nothing where there is none.
+func (r *Repository) setAside(dir, prefix string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return "", nil
+		return nil
 	} else if err != nil {
-		return "", fmt.Errorf("removing %s: %w", dir, err)
+		return fmt.Errorf("removing %s: %w", dir, err)
 	}
 	if err := os.MkdirAll(r.trash(), 0o700); err != nil {
-		return "", fmt.Errorf("removing %s: %w", dir, err)
+		return fmt.Errorf("removing %s: %w", dir, err)
 	}
-	into, err := os.MkdirTemp(r.trash(), "")
+	into, err := os.MkdirTemp(r.trash(), prefix+"*")
 	if err != nil {
-		return "", fmt.Errorf("removing %s: %w", dir, err)
+		return fmt.Errorf("removing %s: %w", dir, err)
 	}
-	aside = filepath.Join(into, "git")
-	if err := os.Rename(dir, aside); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	} else if err != nil {
-		return "", fmt.Errorf("removing %s: %w", dir, err)
+	if err := os.Rename(dir, filepath.Join(into, "git")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing %s: %w", dir, err)
 	}
-	return aside, nil
+	return nil
 }
 
 func (r *Repository) trash() string { return r.dir + ".trash" }

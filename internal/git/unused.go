@@ -3,12 +3,18 @@ package git
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
+// asideUnused is how the places in the trash begin whose content RemoveUnused has still to look at.
+const asideUnused = "unused-"
+
 // RemoveUnused removes the repository as Remove does, if there is neither a ref nor an object in it. It reports whether the repository
-// is gone. A push that has begun has objects before it is decided, so nothing is lost that is accepted at the same time.
+// is gone. A push that has begun has objects before it is decided, so nothing is lost that is accepted at the same time; after a crash
+// in the middle PutBack finds it.
 func (r *Repository) RemoveUnused() (gone bool, err error) {
 	if err := r.Check(); err != nil {
 		return false, err
@@ -17,17 +23,41 @@ func (r *Repository) RemoveUnused() (gone bool, err error) {
 		return false, err
 	}
 	r.Evict()
-	aside, err := r.setAside(r.dir)
-	if err != nil {
+	if err := r.setAside(r.dir, asideUnused); err != nil {
 		return false, err
 	}
-	if aside != "" {
-		free, err := unused(aside)
-		if err != nil || !free {
-			return false, errors.Join(err, os.Rename(aside, r.dir))
-		}
+	if used, err := r.PutBack(); err != nil || used {
+		return false, err
 	}
 	return true, r.Remove()
+}
+
+// PutBack puts the repository back into place that RemoveUnused has set aside, if there is something in it after all. It reports
+// whether it did. Whoever is going to remove what a crash may have left calls it first.
+func (r *Repository) PutBack() (used bool, err error) {
+	places, err := os.ReadDir(r.trash())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("looking into %s: %w", r.trash(), err)
+	}
+	for _, place := range places {
+		if !strings.HasPrefix(place.Name(), asideUnused) {
+			continue
+		}
+		aside := filepath.Join(r.trash(), place.Name(), "git")
+		free, err := unused(aside)
+		if free || errors.Is(err, fs.ErrNotExist) {
+			continue // it may be removed, or is being removed
+		}
+		if err == nil {
+			err = os.Rename(aside, r.dir)
+		}
+		if err != nil {
+			return false, fmt.Errorf("putting %s back: %w", r.dir, err)
+		}
+		_, _ = os.Remove(filepath.Dir(aside)), os.Remove(r.trash()) // as far as they are empty
+		return true, syncDir(filepath.Dir(r.dir))
+	}
+	return false, nil
 }
 
 // unused reports whether there is neither a ref nor an object in the directory of a repository, nor a place for the objects of a push.
