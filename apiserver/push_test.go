@@ -2,13 +2,10 @@ package apiserver
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,16 +24,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
-	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
 )
 
-// TestMain is the hook as well: git runs this program under the name pre-receive.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "pre-receive" {
-		os.Exit(hook.PreReceive(os.Stdin, os.Stderr, os.Getenv))
-	}
-	os.Exit(m.Run())
-}
+// TestMain is the hook as well.
+func TestMain(m *testing.M) { hooktest.Main(m) }
 
 // pushing is what serves pushes, by what is declared.
 type pushing struct {
@@ -56,37 +48,13 @@ func newPushing(t *testing.T) *pushing {
 	repos := familytest.Repositories(t, cat)
 	p.client = history(t)
 	p.repo = familytest.Push(t, repos, app, p.client)
-	dir, err := os.MkdirTemp("", "pushing-") // a short path, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hooks, socket := &hook.Server{}, filepath.Join(dir, "hook.sock")
-	if err := hook.InstallDir(filepath.Join(dir, "hooks"), self); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := hook.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- hooks.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	hooks := hooktest.Serve(t)
 	access := &gitAccess{
 		auth: auth.NewAuthenticator(cat, p.clock, nil), catalog: cat, repositories: repos, pushed: func(types.NamespacedName) {},
 	}
+	var err error
 	p.handler, err = githttp.New(githttp.Options{
-		Authenticator: access, Projects: access, Hooks: hooks, HooksDir: filepath.Join(dir, "hooks"), HookSocket: socket,
+		Authenticator: access, Projects: access, Hooks: &hooks.Server, HooksDir: hooks.Dir, HookSocket: hooks.Socket,
 		Writers: new(git.Writers), Log: testr.New(t),
 	})
 	if err != nil {

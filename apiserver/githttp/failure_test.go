@@ -255,7 +255,7 @@ func TestAClientThatGoesAwayAfterItsPushIsAccepted(t *testing.T) {
 	f, p, c := seeded(t, "sha1")
 	id := c.Commit(t, "a", "1")
 	// A hook that waits for a file between hearing the verdict and telling git.
-	dir, self := t.TempDir(), f.hooksDir+"/pre-receive"
+	dir, self := t.TempDir(), f.hooks.Dir+"/pre-receive"
 	hookPath := filepath.Join(dir, "pre-receive")
 	if target, err := os.Readlink(self); err != nil || os.Symlink(target, hookPath) != nil || os.Remove(self) != nil {
 		t.Fatal("cannot replace the hook")

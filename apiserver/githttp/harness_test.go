@@ -22,27 +22,22 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/hook"
+	"github.com/forgeplane/forgeplane/internal/hook/hooktest"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// TestMain is the hook as well: git runs this program under the name pre-receive.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "pre-receive" {
-		os.Exit(hook.PreReceive(os.Stdin, os.Stderr, os.Getenv))
-	}
-	os.Exit(m.Run())
-}
+// TestMain is the hook as well.
+func TestMain(m *testing.M) { hooktest.Main(m) }
 
 // forge is a server with users, tokens and projects that tests write down.
 type forge struct {
 	*httptest.Server
-	handler           *githttp.Handler
-	storage, hooksDir string
-	engine            *git.Engine
-	writers           git.Writers
-	hooks             hook.Server
-	stopped           context.CancelFunc // stops answering hooks
+	handler *githttp.Handler
+	storage string
+	engine  *git.Engine
+	writers git.Writers
+	hooks   *hooktest.Serving
 
 	mu       sync.Mutex
 	inGroup  func(context.Context, int64) (bool, error)
@@ -108,26 +103,9 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	if f.engine, err = git.NewEngine(t.Context(), engine); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hooksDir, socket := filepath.Join(t.TempDir(), "hooks"), filepath.Join(t.TempDir(), "s")
-	f.hooksDir = hooksDir
-	if err := hook.InstallDir(hooksDir, self); err != nil {
-		t.Fatal(err)
-	}
-	l, err := hook.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	f.stopped = cancel
-	served := make(chan error, 1)
-	go func() { served <- f.hooks.Serve(ctx, l) }()
-
+	f.hooks = hooktest.Serve(t)
 	o := githttp.Options{
-		Authenticator: f, Projects: f, Hooks: &f.hooks, HooksDir: hooksDir, HookSocket: socket, Writers: &f.writers,
+		Authenticator: f, Projects: f, Hooks: &f.hooks.Server, HooksDir: f.hooks.Dir, HookSocket: f.hooks.Socket, Writers: &f.writers,
 		Log: testr.New(t.(*testing.T)),
 	}
 	for _, c := range change {
@@ -139,13 +117,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	}
 	f.handler = h
 	f.Server = httptest.NewServer(h)
-	t.Cleanup(func() {
-		f.Close()
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(f.Close)
 	return f
 }
 

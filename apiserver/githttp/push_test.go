@@ -344,7 +344,7 @@ func TestAPushFailsClosed(t *testing.T) {
 	}
 	t.Run("the hook cannot reach the server", func(t *testing.T) {
 		f, p, c := c0(t)
-		f.stopped()
+		f.hooks.Stop()
 		f.unchanged(t, p, func() {
 			contains(t, c.Refused(t, "push", "origin", "main"), "remote: The server could not check this push, so nothing was changed", "pre-receive hook declined")
 		})
@@ -368,13 +368,13 @@ func TestAPushFailsClosed(t *testing.T) {
 	})
 	t.Run("the hook is gone", func(t *testing.T) {
 		f, p, c := c0(t)
-		f.set(func() { _ = os.Remove(f.hooksDir + "/pre-receive") })
+		f.set(func() { _ = os.Remove(f.hooks.Dir + "/pre-receive") })
 		f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "The server failed.") })
 	})
 	t.Run("the hook cannot be executed", func(t *testing.T) {
 		f, p, c := c0(t)
-		_ = os.Remove(f.hooksDir + "/pre-receive")
-		if err := os.WriteFile(f.hooksDir+"/pre-receive", []byte("nonsense"), 0o755); err != nil {
+		_ = os.Remove(f.hooks.Dir + "/pre-receive")
+		if err := os.WriteFile(f.hooks.Dir+"/pre-receive", []byte("nonsense"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		f.unchanged(t, p, func() { contains(t, c.Refused(t, "push", "origin", "main"), "pre-receive hook declined") })

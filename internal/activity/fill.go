@@ -9,7 +9,7 @@ import (
 
 // Rows that were written before there were UIDs have none. Such a row was written for whoever had the id at that time. Where one
 // object alone has the id, and was there when the row was written, the row is its own; a younger object was made anew, and the row
-// is never seen again.
+// is never seen again. A UID that was recorded is never rewritten, so there is nothing to tell the audit log.
 
 // fillIn gives the rows of a subject without a UID that of the object that has its id, as far as they are its own.
 func (s *Store) fillIn(ctx context.Context, subject Subject, o Known) error {
