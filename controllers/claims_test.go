@@ -23,7 +23,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/controllers/accesstoken"
+	"github.com/forgeplane/forgeplane/controllers/deploykey"
 	"github.com/forgeplane/forgeplane/controllers/group"
+	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
 	"github.com/forgeplane/forgeplane/controllers/label"
 	"github.com/forgeplane/forgeplane/controllers/membership"
 	"github.com/forgeplane/forgeplane/controllers/project"
@@ -136,24 +139,29 @@ func newForge(t *testing.T, seed uint64) *forge {
 		fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(of...).Build(), catalogtest.New(t),
 	}
 	f.catalog = f.cluster.cache.Catalog()
-	counted := ids.New(f.cluster, f.cluster.Client, f.cluster.Client, "platform", ids.Range{})
+	counted := ids.New(f.cluster, f.cluster.Client, f.cluster.Client, platform, ids.Range{})
 	c, cat := f.cluster, f.catalog
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
-	repos := repository.New(nil, cat)
+	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock, nil)
 	f.controllers = map[string]reconcile.Reconciler{
 		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted)),
 		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos, project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
 		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
-		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphan.NewCollector(c, c.Client, clock, nil), noEvents{}, cat, clock)),
+		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphans, noEvents{}, cat, clock)),
 		"Label":           reconcile.AsReconciler(c, label.New(c, noEvents{}, cat, counted)),
 		"ProtectedBranch": reconcile.AsReconciler(c, protectedbranch.New(c, noEvents{}, cat, counted, repos)),
+		"DeployKey":       reconcile.AsReconciler(c, deploykey.New(c, noEvents{}, cat, counted)),
+		"JobTokenScope":   reconcile.AsReconciler(c, jobtokenscope.New(c, noEvents{}, cat)),
+		"AccessToken":     reconcile.AsReconciler(c, accesstoken.New(c, c.Client, orphans, noEvents{}, cat, counted, clock, platform)),
 	}
+	f.createSecrets()
 	return f
 }
 
 func kinds() []frame.Object {
 	return []frame.Object{
 		&v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.Membership{}, &v1alpha1.Label{}, &v1alpha1.ProtectedBranch{},
+		&v1alpha1.DeployKey{}, &v1alpha1.JobTokenScope{}, &v1alpha1.AccessToken{},
 	}
 }
 
@@ -224,6 +232,15 @@ func (f *forge) objects() (found []frame.Object) {
 	for _, o := range f.protections() {
 		found = append(found, o)
 	}
+	for _, o := range f.deployKeys() {
+		found = append(found, o)
+	}
+	for _, o := range f.jobTokenScopes() {
+		found = append(found, o)
+	}
+	for _, o := range f.accessTokens() {
+		found = append(found, o)
+	}
 	return found
 }
 
@@ -283,7 +300,10 @@ func (f *forge) spec(o frame.Object) {
 	case *v1alpha1.ProtectedBranch:
 		o.Spec.Branch = f.word()
 		target(&o.Spec.ProjectRef, &o.Spec.GroupRef)
+	default:
+		f.specOfFixed(o, func() v1alpha1.Reference { return named(inProjects) }, func() v1alpha1.Reference { return named(all) })
 	}
+	f.pin(o)
 }
 
 // act does something that a tenant can do.
@@ -301,12 +321,18 @@ func (f *forge) act() {
 		o.SetGeneration(1)
 		// Some are made in the same second.
 		o.SetCreationTimestamp(metav1.Time{Time: time.Date(2026, 1, 1, 0, f.made/60, f.made%60/2, 0, time.UTC)})
-		if _, ok := o.(*v1alpha1.User); !ok {
+		switch o.(type) {
+		case *v1alpha1.User, *v1alpha1.AccessToken:
+		default:
 			o.SetNamespace(one(f, namespaces))
 		}
 		f.spec(o)
 		say("create", o)
 		f.Expect(f.cluster.Create(ctx, o)).To(Succeed())
+		return
+	}
+	if f.random.IntN(20) == 0 {
+		f.fillSecret()
 		return
 	}
 	o := one(f, objects)
@@ -359,8 +385,8 @@ func (f *forge) story() string { return strings.Join(f.log[max(0, len(f.log)-40)
 func (f *forge) holders() map[string]frame.Object {
 	holders := map[string]frame.Object{}
 	for _, o := range f.objects() {
-		for _, key := range o.GetCommonStatus().Claims {
-			f.Expect(holders).NotTo(HaveKey(key), "two hold it: %s", f.story())
+		for _, key := range append(idInForce(o), o.GetCommonStatus().Claims...) {
+			f.Expect(holders).NotTo(HaveKey(key), "two hold %s: %s", key, f.story())
 			holders[key] = o
 		}
 	}
@@ -376,7 +402,7 @@ func (f *forge) look() {
 		there[o.GetUID()] = o
 	}
 	for key, uid := range f.held {
-		if o := there[uid]; o != nil && !f.done[uid] && !followsPath(o) && f.declares(o, key) {
+		if o := there[uid]; o != nil && !f.done[uid] && (!followsPath(o) || isID(key)) && f.declares(o, key) {
 			f.Expect(holders[key]).NotTo(BeNil(), "%s lost %s: %s %+v", o.GetName(), key, f.story(), o)
 			f.Expect(holders[key].GetUID()).To(Equal(uid), "%s lost %s: %s", o.GetName(), key, f.story())
 		}
@@ -390,10 +416,18 @@ func (f *forge) look() {
 	f.readersAgree(holders)
 }
 
-// followsPath reports whether a group is below a path, which may lead elsewhere for a moment: that is the act of whoever holds it.
+// followsPath reports whether an object is of what has a path, which may lead elsewhere for a moment: that is the act of whoever holds it.
 func followsPath(o frame.Object) bool {
-	g, ok := o.(*v1alpha1.Group)
-	return ok && g.Spec.ParentRef != nil && g.Spec.ParentRef.Path != ""
+	switch o := o.(type) {
+	case *v1alpha1.Group:
+		return o.Spec.ParentRef != nil && o.Spec.ParentRef.Path != ""
+	case *v1alpha1.DeployKey:
+		return o.Spec.ProjectRef.Path != ""
+	case *v1alpha1.JobTokenScope:
+		return o.Spec.ProjectRef.Path != ""
+	default:
+		return false
+	}
 }
 
 // lookAbove checks that no path brought a group below one of another namespace, but by a change of the group itself.
@@ -416,6 +450,9 @@ func (f *forge) lookAbove() {
 
 // declares reports whether the spec of an object shows a claim now.
 func (f *forge) declares(o frame.Object, key string) bool {
+	if isID(key) {
+		return slices.Contains(declaredID(o), key)
+	}
 	declared, err := f.declared(o)
 	f.Expect(err).NotTo(HaveOccurred())
 	for _, k := range declared {
@@ -439,8 +476,10 @@ func (f *forge) declared(o frame.Object) ([]claim.Claim, error) {
 		return f.catalog.MembershipClaims(ctx, o)
 	case *v1alpha1.Label:
 		return f.catalog.LabelClaims(ctx, o)
+	case *v1alpha1.ProtectedBranch:
+		return f.catalog.ProtectionClaims(ctx, o)
 	default:
-		return f.catalog.ProtectionClaims(ctx, o.(*v1alpha1.ProtectedBranch))
+		return f.declaredByFixed(o)
 	}
 }
 
@@ -457,7 +496,11 @@ func (f *forge) readersAgree(holders map[string]frame.Object) {
 		for _, s := range append(inGroups, inProjects...) {
 			seen[s.Target().GetUID()] = true
 		}
-		place := func(o client.Object, fullPath string) {
+		place := func(o frame.Object, fullPath string) {
+			if idInForce(o) == nil {
+				f.Expect(fullPath).To(BeEmpty(), "%s: %s", o.GetName(), f.story())
+				return // it waits for another id, and is not served until then
+			}
 			listed := fullPath != "" && o.GetDeletionTimestamp().IsZero()
 			f.Expect(seen[o.GetUID()]).To(Equal(listed), "%s at %q in the tree: %s", o.GetName(), fullPath, f.story())
 			if fullPath != "" && listed {
@@ -472,6 +515,7 @@ func (f *forge) readersAgree(holders map[string]frame.Object) {
 		}
 		for _, o := range f.objects() {
 			f.agrees(c, o, holders)
+			f.agreesOnID(c, o, holders)
 		}
 	}
 }
@@ -518,8 +562,12 @@ func (f *forge) agrees(c *catalog.Catalog, o frame.Object, holders map[string]fr
 				continue
 			}
 			found, err = c.LabelHolder(ctx, s, o.Spec.Title)
-		default:
+		case *v1alpha1.Group, *v1alpha1.Project:
 			continue // the tree was looked at
+		default:
+			if found, err = f.foundByFixed(c, o, k); found == nil && err == nil {
+				continue
+			}
 		}
 		f.Expect(err).NotTo(HaveOccurred())
 		f.Expect(found.GetUID()).To(Equal(holder.GetUID()), "who holds %s: %s", k, f.story())
