@@ -17,6 +17,12 @@ func byName(name string) v1alpha1.Reference { return v1alpha1.Reference{Name: na
 func byPath(path string) v1alpha1.Reference { return v1alpha1.Reference{Path: path} }
 func byID(id int64) v1alpha1.Reference      { return v1alpha1.Reference{ID: id} }
 
+// meaning is a reference that means the object of a UID, and no other one.
+func meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Reference {
+	ref.UID = string(uid)
+	return ref
+}
+
 func meta(kind, namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(kind + " " + namespace + "/" + name)}
 }
@@ -82,6 +88,10 @@ func project(namespace, name string, in v1alpha1.Reference, change ...func(*v1al
 		c(&p.Spec)
 	}
 	return p
+}
+
+func placed(path string) func(*v1alpha1.ProjectSpec) {
+	return func(s *v1alpha1.ProjectSpec) { s.Path = path }
 }
 
 func known(id int64) func(*v1alpha1.ProjectSpec) {

@@ -91,7 +91,10 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 // follows reports whether a group is below the one that its path or id leads to now. It is below another tenant's group only if the
 // reference led to that one first, or names its uid: whoever takes a path that others name gets nothing of what they have declared.
 func follows(g, parent *v1alpha1.Group) bool {
-	return parent.Namespace == g.Namespace || g.Spec.ParentRef.UID != "" || !Recorded(g) || g.Status.ParentRef.UID == string(parent.UID)
+	if g.Spec.ParentRef.UID != "" {
+		return means(*g.Spec.ParentRef, parent)
+	}
+	return parent.Namespace == g.Namespace || !Recorded(g) || g.Status.ParentRef.UID == string(parent.UID)
 }
 
 // Recorded reports whether the status says which group the parentRef of a group led to, as it is now.
@@ -253,7 +256,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 		return nil, err
 	}
 	for _, p := range projects {
-		if p.Namespace == at.group.Namespace {
+		if p.Namespace == at.group.Namespace && means(p.Spec.GroupRef, at.group) {
 			claimants = append(claimants, p)
 		}
 	}

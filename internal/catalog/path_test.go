@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +53,12 @@ func TestByPath(t *testing.T) {
 		{"an id that an older group has is not this one's", objects{group("a", "old", pinned(7)), group("b", "new", pinned(7), admittingAll), group("c", "sub", below(byID(7)))}, nil, "new/sub", ""},
 		{"an older id in another namespace admits or not", objects{group("a", "old", pinned(7), admittingAll), group("b", "new", pinned(7)), group("c", "sub", below(byID(7)))}, nil, "old/sub", "group c/sub"},
 
+		{"nothing below one that has the path of the one that is meant", objects{group("b", "acme", admittingAll), group("a", "sub", below(meaning(byPath("acme"), "former")))}, nil, "acme/sub", ""},
+		{"nothing below one of the namespace that has the name of the one that is meant", objects{group("a", "acme"), group("a", "sub", below(meaning(byName("acme"), "former")))}, nil, "acme/sub", ""},
+		{"below the one that is meant", objects{group("b", "acme", admittingAll), group("a", "sub", below(meaning(byPath("acme"), "group b/acme")))}, nil, "acme/sub", "group a/sub"},
+		{"no claim of one that means another parent, though older", objects{group("a", "acme"), group("a", "x", at("sub"), below(meaning(byName("acme"), "former"))), group("a", "y", at("sub"), below(byName("acme")))}, nil, "acme/sub", "group a/y"},
+		{"no claim of a project that means another group, though older", objects{group("a", "acme"), project("a", "x", meaning(byName("acme"), "former"), placed("web")), project("a", "y", byName("acme"), placed("web"))}, nil, "acme/web", "project a/y"},
+
 		{"a namespace that may hold the root", objects{group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "ac*"}}, "acme", "group a/acme"},
 		{"no namespace without a rule, though older", objects{group("b", "acme"), group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "*"}}, "acme", "group a/acme"},
 		{"no path without a rule", objects{group("a", "other")}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "other", ""},
@@ -79,6 +86,27 @@ func TestByPath(t *testing.T) {
 			g.Expect(err == nil).To(Equal(strings.HasPrefix(test.want, "project")))
 		})
 	}
+}
+
+func TestWhoeverTakesThePathOfAGroupGetsNothingThatMeansTheFormer(t *testing.T) {
+	g := NewWithT(t)
+	sub, deep := group("a", "sub", below(meaning(byPath("acme"), "former"))), group("a", "deep", below(byPath("acme/sub")))
+	web, mary := project("a", "web", byName("deep")), user("mary", 1)
+	w := catalogtest.New(t, sub, deep, web, mary, group("b", "acme", admittingAll),
+		inGroup("b", "m", byName("acme"), byPath("mary"), v1alpha1.RoleOwner))
+	c, ctx := w.Catalog(), t.Context()
+	for _, below := range []*v1alpha1.Group{sub, deep} {
+		_, err := c.Ancestors(ctx, below)
+		g.Expect(err).To(MatchError(catalog.ErrNotFound), below.Name)
+	}
+	_, err := c.ProjectRole(ctx, mary, web, time.Now())
+	g.Expect(err).To(MatchError(catalog.ErrNotFound))
+	for _, path := range []string{"acme/sub", "acme/sub/deep", "acme/sub/deep/web"} {
+		_, err := c.ByPath(ctx, path)
+		g.Expect(err).To(MatchError(catalog.ErrNotFound), path)
+	}
+	g.Expect(c.Tree(mary, time.Now()).Projects(ctx)).To(BeEmpty())
+	g.Expect(c.Tree(mary, time.Now()).Groups(ctx)).To(HaveExactElements(HaveField("Groups", HaveExactElements(HaveField("Namespace", "b")))))
 }
 
 func TestParent(t *testing.T) {

@@ -43,7 +43,9 @@ type randomTenants struct {
 	done map[types.UID]bool
 	// held is who held what at the last look, by the canonical form of the claim.
 	held map[string]types.UID
-	log  []string
+	// groups are the UIDs of all groups that there were.
+	groups []types.UID
+	log    []string
 }
 
 // number returns what an environment variable says, or a default.
@@ -94,6 +96,7 @@ func newRandomTenants(ctx context.Context, seed uint64) *randomTenants {
 		// Bindings come into force in their own time. Whoever came first is nobody's example: the paths are the same for all.
 		root := forge.Group(words[i]).Named("root").In(t.namespace).Admitting(v1alpha1.NamespacesFromAll).Build()
 		Eventually(func() error { return t.Create(ctx, root) }).WithTimeout(rbacTimeout).Should(Succeed())
+		w.groups = append(w.groups, root.UID)
 		w.tenants = append(w.tenants, t)
 	}
 	w.running.ExpectIdle()
@@ -152,6 +155,9 @@ func (w *randomTenants) create(ctx context.Context, t randomTenant, there []fram
 	obj.SetName(fmt.Sprintf("o%d", w.made))
 	w.claim(obj, there)
 	Expect(t.Create(ctx, obj)).To(Succeed())
+	if _, ok := obj.(*v1alpha1.Group); ok {
+		w.groups = append(w.groups, obj.GetUID())
+	}
 	w.say("create", obj)
 }
 
@@ -162,15 +168,36 @@ func (w *randomTenants) claim(obj frame.Object, there []frame.Object) {
 		o.Spec.Path, o.Spec.ParentRef = chosen(w, words), nil
 		switch w.random.IntN(3) {
 		case 0:
-			o.Spec.ParentRef = &v1alpha1.Reference{Name: w.group(there)}
+			o.Spec.ParentRef = w.meaning(v1alpha1.Reference{Name: w.group(there)}, there)
 		case 1:
-			o.Spec.ParentRef = &v1alpha1.Reference{Path: chosen(w, words)}
+			path := chosen(w, words)
+			if w.random.IntN(3) == 0 {
+				path += "/" + chosen(w, words)
+			}
+			o.Spec.ParentRef = w.meaning(v1alpha1.Reference{Path: path}, there)
 		}
 	case *v1alpha1.Project:
-		o.Spec.Path, o.Spec.GroupRef = chosen(w, words), v1alpha1.Reference{Name: w.group(there)}
+		o.Spec.Path, o.Spec.GroupRef = chosen(w, words), *w.meaning(v1alpha1.Reference{Name: w.group(there)}, there)
 	case *v1alpha1.Membership:
 		o.Spec.Role = chosen(w, []v1alpha1.Role{v1alpha1.RoleGuest, v1alpha1.RoleOwner})
 	}
+}
+
+// meaning has some references say which object they mean: that of the name, another one, or one that is gone.
+func (w *randomTenants) meaning(ref v1alpha1.Reference, there []frame.Object) *v1alpha1.Reference {
+	switch w.random.IntN(5) {
+	case 0:
+		for _, o := range there {
+			if _, ok := o.(*v1alpha1.Group); ok && o.GetName() == ref.Name {
+				ref.UID = string(o.GetUID())
+			}
+		}
+	case 1:
+		if was := w.groups; len(was) > 0 {
+			ref.UID = string(chosen(w, was))
+		}
+	}
+	return &ref
 }
 
 // group is the name of a group of the namespace.
