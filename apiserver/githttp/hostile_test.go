@@ -2,6 +2,8 @@ package githttp_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,6 +50,37 @@ var hostile = map[string]struct {
 		make:   func(t *testing.T, c *gittest.Client) { c.Commit(t, "noise", random(2<<20)) },
 		pushed: "The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it.",
 	},
+}
+
+// A push that is ended for want of memory says so, and leaves nothing behind.
+func TestAPushForWhichThereIsNoMemory(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", "HEAD^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+
+		strings.Repeat("m", 64<<20))
+	c.Git(t, "update-ref", "refs/heads/large", large)
+	binary, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	helpers := t.TempDir()
+	// Each holds 64 MiB for as long as nobody reads.
+	if err := os.WriteFile(helpers+"/git", []byte("#!/bin/sh\nunset GIT_EXEC_PATH\ncase \"$1\" in unpack-objects) for i in 1 2; do "+
+		binary+" cat-file commit "+large+" | sleep 600 & done; wait;; esac\nexec "+binary+" \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := newForgeOn(t, git.Options{
+		Binary: script(t, `case "$1" in receive-pack) export GIT_EXEC_PATH=`+helpers+`;; esac; exec `+binary+` "$@"`),
+		Limits: git.Limits{MemoryTotal: 100 << 20},
+	})
+	p := f.add(t, "group/project", "sha1")
+	c.Git(t, "push", "--quiet", p.repository.Dir(), "main", "large")
+	c.Commit(t, "b", "2")
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
+			"remote: fatal: This was ended because it takes more memory than there is: the server allows all Git processes together 100 MiB.",
+			"! [remote rejected] main -> main (unpacker error)")
+	})
 }
 
 func TestHostileRepositories_overHTTP(t *testing.T) {

@@ -39,7 +39,7 @@ const (
 	cutOff
 )
 
-// cutOffTimeout is how long a push that is cut off may take to end by itself. git, when killed, leaves its quarantine behind.
+// cutOffTimeout is how long a push that is cut off may take to end by itself.
 const cutOffTimeout = 10 * time.Second
 
 // pushedTimeout is how long Projects.Pushed may take.
@@ -81,6 +81,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	err := project.Repository.Serve(ctx, git.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
+		Accepted: func() bool { return p.stage.Load() == accepted },
 	})
 	if p.stage.Load() == accepted {
 		p.end()

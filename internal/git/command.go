@@ -12,11 +12,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
-// grace is the time between asking a process group to end and killing it. git removes its lock and temporary files when asked.
+// grace is the time between asking processes to end and the next step to it.
 const grace = 3 * time.Second
 
 // keptStderr is how many bytes from the end of a command's standard error go into its Error.
@@ -60,7 +59,17 @@ type command struct {
 	nice     bool      // others go first
 	bounds   bounds    // past those of the engine
 	within   bool      // another process waits for it
+	// accepted reports whether a push cannot be refused any more; nil for what is no push.
+	accepted func() bool
+	// short is told why the command is ended for want of memory, before it is. It must not block. It may be nil.
+	short func(*LimitError)
 }
+
+// spared reports whether the command is not to be ended for want of memory.
+func (c command) spared() bool { return c.accepted != nil && c.accepted() }
+
+// complete reports whether the command has done what it was to do where git has found no fault. A push that it has refused is none.
+func (c command) complete() bool { return c.accepted == nil || c.accepted() }
 
 // light reports whether the command has its memory from the part that is kept for what others wait for. One that writes the content of a
 // blob has not: it has all of it in memory for as long as a client takes to read.
@@ -83,24 +92,17 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	if c.progress != nil {
 		cmd.Stderr = io.MultiWriter(stderr, c.progress)
 	}
-	signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
-	var kill *time.Timer
-	cmd.Cancel = func() error {
-		kill = time.AfterFunc(grace, func() { _ = signal(syscall.SIGKILL) })
-		return signal(syscall.SIGTERM)
-	}
+	early := &ending{push: c.accepted != nil}
+	cmd.Cancel = func() error { early.begin(cmd.Process.Pid); return nil }
 
 	b := e.bounds.atMost(c.bounds)
-	has, err := e.start(ctx, cmd, b, c)
+	has, err := e.start(ctx, cmd, b, c, early)
 	if err == nil {
 		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
 	}
 	short := has.end()
-	if kill != nil {
-		kill.Stop()
-		_ = signal(syscall.SIGKILL) // whoever of the group has outlived its leader
-	}
-	if err == nil {
+	early.end(c.dir)
+	if err == nil && (short == nil || c.complete()) {
 		return nil
 	}
 	if ctx.Err() != nil {

@@ -1,6 +1,10 @@
 package git
 
-import "io"
+import (
+	"io"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
+)
 
 // ByShell has the engine bound processes as it does where they cannot be halted.
 func (e *Engine) ByShell() { e.halts = false }
@@ -14,6 +18,9 @@ func NewSideband(to io.Writer) *sideband {
 	return newSideband(to, []sentence{{starved, b.starved()}, {overtime, b.late()}})
 }
 
+// Interject is interject.
+func (s *sideband) Interject(why *LimitError) { s.interject(why) }
+
 // End is end.
 func (s *sideband) End(err error) error { return s.end(err) }
 
@@ -21,11 +28,16 @@ func (s *sideband) End(err error) error { return s.end(err) }
 var HalfOf = halfOf
 
 // HeavyMemory is how many MiB the processes have that are not light, as far as they were measured.
-func (e *Engine) HeavyMemory() (sum int) {
-	e.memory.mu.Lock()
-	defer e.memory.mu.Unlock()
-	for a := range e.memory.running {
-		if a.slots == e.memory.heavy {
+func (e *Engine) HeavyMemory() int { return e.memory.of(e.memory.heavy) }
+
+// LightMemory is that of the light ones.
+func (e *Engine) LightMemory() int { return e.memory.of(e.memory.light) }
+
+func (m *memory) of(s *fair.Slots) (sum int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for a := range m.running {
+		if a.slots == s {
 			sum += a.has
 		}
 	}

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/forgeplane/forgeplane/internal/fair"
@@ -53,6 +52,9 @@ type allotment struct {
 	hold   *fair.Hold
 	least  int // in MiB
 	group  int
+	// command is what it is for, and early ends it.
+	command command
+	early   *ending
 	// Guarded by the mutex of the memory.
 	has   int
 	ended *LimitError
@@ -72,12 +74,12 @@ func newMemory(total int64, wait time.Duration) *memory {
 }
 
 // allot waits until there is memory for a process. The error is ErrBusy where there is none in time.
-func (m *memory) allot(ctx context.Context, small bool) (*allotment, error) {
+func (m *memory) allot(ctx context.Context, c command, early *ending) (*allotment, error) {
 	if m.total == 0 {
 		return nil, nil
 	}
-	a := &allotment{memory: m, slots: m.heavy, least: heavyMemory}
-	if small {
+	a := &allotment{memory: m, slots: m.heavy, least: heavyMemory, command: c, early: early}
+	if c.light() {
 		a.slots, a.least = m.light, lightMemory
 	}
 	if a.hold = a.slots.Try(ctx, a.least); a.hold != nil {
@@ -142,7 +144,10 @@ func (m *memory) look() {
 	for over := m.over(); over != nil; over = m.over() {
 		m.short[over.slots] = 0
 		over.ended = m.exceeded()
-		_ = syscall.Kill(-over.group, syscall.SIGKILL)
+		if over.command.short != nil {
+			over.command.short(over.ended)
+		}
+		over.early.begin(over.group)
 	}
 	m.watch()
 }
@@ -163,7 +168,7 @@ func (m *memory) weigh() {
 }
 
 // over returns the largest process of the caller who has most, where all have more than the total, or that caller has more than a share
-// which another one has waited for; otherwise nil.
+// which another one has waited for; otherwise nil. A push that was accepted is carried through.
 func (m *memory) over() (largest *allotment) {
 	type holder struct {
 		slots  *fair.Slots
@@ -182,7 +187,7 @@ func (m *memory) over() (largest *allotment) {
 		k := a.hold.Caller()
 		missed := m.short[a.slots] >= most && holders[holder{a.slots, k}] > a.slots.Share(k)
 		switch {
-		case a.ended != nil, a.has == a.least, !tooMuch && !missed:
+		case a.ended != nil, a.has == a.least, !tooMuch && !missed, a.command.spared():
 		case largest == nil, callers[k] > callers[largest.hold.Caller()],
 			callers[k] == callers[largest.hold.Caller()] && a.has > largest.has:
 			largest = a

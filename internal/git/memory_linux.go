@@ -3,6 +3,7 @@ package git
 import (
 	"bytes"
 	"os"
+	"path"
 	"strconv"
 )
 
@@ -36,6 +37,33 @@ func (g *groups) measure(bytesOf map[int]int64) {
 		}
 	}
 	*g = now
+}
+
+// followers are the processes of a group, apart from its leader.
+func followers(group int) (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	names, _ := dir.Readdirnames(-1)
+	_ = dir.Close()
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid != group && groupOf(name) == group {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// quarantineOf reads in what directory a process puts the objects of a push; "" if it does not.
+func quarantineOf(pid int) string {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	for variable := range bytes.SplitSeq(text, []byte{0}) {
+		if dir, ok := bytes.CutPrefix(variable, []byte("GIT_QUARANTINE_PATH=")); ok {
+			return path.Base(string(dir))
+		}
+	}
+	return ""
 }
 
 // groupOf reads the group of a process; 0 if it has ended.

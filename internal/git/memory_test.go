@@ -1,9 +1,11 @@
 package git_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -35,13 +37,19 @@ func (b *begin) Write(p []byte) (int, error) {
 // greedy is a repository of which every archive takes 64 MiB of memory until finish, and of which the commit small can be read.
 func greedy(t *testing.T, total int64, wait time.Duration) (e *git.Engine, r *git.Repository, small string, finish func()) {
 	t.Helper()
+	return greedyIn(t, "archive*", "", total, wait)
+}
+
+// greedyIn is greedy in the commands of a pattern, whose output goes to where to says.
+func greedyIn(t *testing.T, pattern, to string, total int64, wait time.Duration) (e *git.Engine, r *git.Repository, small string, finish func()) {
+	t.Helper()
 	c := gittest.New(t, "sha1")
 	small = c.Commit(t, "a", "a")
 	large := c.Write(t, "commit", "tree "+c.Git(t, "rev-parse", small+"^{tree}")+"\nauthor a <a> 0 +0000\ncommitter a <a> 0 +0000\n\n"+
 		strings.Repeat("m", 64<<20))
 	c.Git(t, "update-ref", "refs/heads/large", large)
 	end := filepath.Join(t.TempDir(), "end")
-	binary := script(t, `case "$1" in archive) git cat-file commit `+large+` | { head -c 200000; until [ -e `+end+` ]; do sleep 0.05; done; cat >/dev/null; };;
+	binary := script(t, `case "$*" in `+pattern+`) GIT_ALTERNATE_OBJECT_DIRECTORIES="$PWD/objects" git cat-file commit `+large+` | { head -c 200000 `+to+`; until [ -e `+end+` ]; do sleep 0.05; done; cat >/dev/null; };;
 	*) exec git "$@";; esac`)
 	e = scarce(t, git.Options{Binary: binary, Limits: git.Limits{MemoryTotal: total}, MemoryWait: wait})
 	return e, repository(t, e, bareStorage(t, c), "b.git"), small, func() {
@@ -191,6 +199,67 @@ func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
 		_, _, err := repository(t, e, bareStorage(t, c), "b.git").Read(fair.With(t.Context(), fair.User(1)), id, 1000)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
+}
+
+// What looks something up is thought to take little, whatever it takes then: who waits for it does not wait for long.
+func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
+	for name, lookUp := range map[string]func(context.Context, *git.Repository) error{
+		"the objects of a push": func(ctx context.Context, r *git.Repository) error {
+			pack := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-a/pack/pack-a.pack")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(pack), 0o755), os.WriteFile(pack, nil, 0o644)); err != nil {
+				return err
+			}
+			q, err := r.Quarantine("tmp_objdir-incoming-a")
+			return errors.Join(err, r.CheckPush(ctx, q))
+		},
+		"refs": func(ctx context.Context, r *git.Repository) error {
+			for _, err := range r.Refs(ctx, "refs/") {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			e, r, small, _ := greedyIn(t, "*--batch-all-objects*|for-each-ref*", ">/dev/null", 100<<20, time.Minute) // 25 for what is light
+			ended := make(chan error, 1)
+			go func() { ended <- lookUp(fair.With(t.Context(), fair.User(1)), r) }()
+			g.Eventually(e.LightMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+			_, _, err := r.Read(fair.With(t.Context(), fair.User(2)), small, 1000)
+			g.Expect(err).NotTo(HaveOccurred(), "another caller")
+			g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
+			g.Expect(git.LimitReached(err)).To(ContainSubstring("the server allows all Git processes together 100 MiB"), "%v", err)
+		})
+	}
+}
+
+func TestMemory_isBoundedForAMillionRefs(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	c.Git(t, "repack", "--quiet", "-a", "-d")
+	storage := bareStorage(t, c)
+	packed := bytes.NewBufferString("# pack-refs with: peeled fully-peeled sorted \n")
+	const refs = 1_000_000
+	for i := range refs {
+		fmt.Fprintf(packed, "%s refs/heads/%07d\n", id, i)
+	}
+	g.Expect(os.WriteFile(filepath.Join(storage, "b.git/packed-refs"), packed.Bytes(), 0o644)).To(Succeed())
+	list := func(total int64) (n int, failed error) {
+		e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: total}})
+		for _, err := range repository(t, e, storage, "b.git").Refs(fair.With(t.Context(), fair.User(1)), "refs/heads/") {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	}
+	n, err := list(32 << 20)
+	g.Expect(git.LimitReached(err)).To(Equal("This takes more than the 32 MiB of memory that the server allows a Git process."), "%d: %v", n, err)
+	n, err = list(1 << 30)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(n).To(BeNumerically(">=", refs))
 }
 
 func TestMemoryOfAllProcesses_givesUpWithTheRequest(t *testing.T) {

@@ -62,7 +62,8 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 	cmd.Stderr = said
 	b := e.bounds.atMost(readerBounds)
 	b.cpu = 0 // it may live long, and each use has its time
-	has, err := e.start(ctx, cmd, b, command{args: []string{"cat-file"}})
+	early := &ending{}
+	has, err := e.start(ctx, cmd, b, command{args: []string{"cat-file"}}, early)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
 	}
@@ -70,7 +71,9 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 	go func() {
 		defer close(r.exited)
 		failed := cmd.Wait()
-		if r.failure = has.end(); r.failure == nil {
+		r.failure = has.end()
+		early.end(dir)
+		if r.failure == nil {
 			r.failure = b.exceeded(failed, said.String())
 		}
 	}()

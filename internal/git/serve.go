@@ -33,8 +33,10 @@ type ServeOptions struct {
 	HooksDir string
 	// HookEnv are environment variables for the hook, as "NAME=value".
 	HookEnv []string
-	Stdin   io.Reader
-	Stdout  io.Writer
+	// Accepted reports whether a push has passed its hook. From then on it is not ended for want of memory. nil stands for never.
+	Accepted func() bool
+	Stdin    io.Reader
+	Stdout   io.Writer
 }
 
 // Serve runs a service for one request.
@@ -51,6 +53,7 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 		c.args = []string{"receive-pack", "--stateless-rpc"}
 		c.settings = []setting{{"core.hooksPath", o.HooksDir}, {"receive.maxInputSize", strconv.FormatInt(r.MaxPush(), 10)}}
 		c.env = append(c.env, o.HookEnv...)
+		c.accepted = func() bool { return o.Accepted != nil && o.Accepted() }
 	default:
 		return fmt.Errorf("service %q does not exist", o.Service)
 	}
@@ -67,7 +70,7 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 	}
 	b := r.engine.bounds
 	said := newSideband(o.Stdout, []sentence{{starved, b.starved()}, {overtime, b.late()}, {overfull, overfullPush(r.MaxPush())}})
-	c.stdout = said
+	c.stdout, c.short = said, said.interject
 	err := r.run(ctx, c)
 	if err := said.end(err); err != nil {
 		return fmt.Errorf("telling the client how it has ended: %w", err)

@@ -6,10 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 )
 
-// The bands of gitprotocol-pack(5) that carry text for a person: the progress, and why all has ended.
+// The bands of gitprotocol-pack(5): a pack, or what has become of a push; and text for a person, of the progress and why all has ended.
 const (
+	dataBand     = 1
 	progressBand = 2
 	fatalBand    = 3
 )
@@ -37,6 +40,8 @@ type sideband struct {
 	last    []byte
 	out     []byte
 	begun   bool
+	// due is a limit that git does not know of, which the client is to read before what git says next.
+	due atomic.Pointer[LimitError]
 }
 
 const (
@@ -75,6 +80,9 @@ func (s *sideband) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// interject has the client read why git is ended. It may be called while git writes.
+func (s *sideband) interject(why *LimitError) { s.due.Store(why) }
+
 // advance looks at as much of a packet as was wanted.
 func (s *sideband) advance() {
 	size, err := strconv.ParseUint(string(s.packet[:lengthSize]), 16, 16)
@@ -87,12 +95,21 @@ func (s *sideband) advance() {
 		s.want = headSize
 		return
 	}
-	switch band := s.packet[lengthSize]; {
-	case band != progressBand && band != fatalBand:
+	band, due := s.packet[lengthSize], s.due.Load()
+	if band == dataBand && due != nil && s.reached == nil {
+		s.reached = due
+		s.out = append(s.out, message(progressBand, due)...)
+	}
+	bare := due != nil && !s.begun && band == unpackReport[0]
+	switch {
+	case !bare && band != progressBand && band != fatalBand:
 		s.pass()
 		s.left = int(size) - headSize
 	case len(s.packet) < int(size):
 		s.want = int(size)
+	case bare:
+		s.report(due)
+		s.pass()
 	case band == fatalBand:
 		s.last, s.packet, s.want = s.packet, nil, lengthSize
 	default:
@@ -115,6 +132,18 @@ func (s *sideband) explain() {
 			s.packet = message(progressBand, s.reached)
 			return
 		}
+	}
+}
+
+// unpackReport begins what a client reads of a push that takes no bands, of which this is the first packet.
+const unpackReport = "unpack "
+
+// report replaces why the objects of a push were not taken.
+func (s *sideband) report(why *LimitError) {
+	said := string(s.packet[lengthSize:])
+	if strings.HasPrefix(said, unpackReport) && strings.TrimSpace(said) != unpackReport+"ok" {
+		s.reached = why
+		s.packet = fmt.Appendf(nil, "%04x%s%s\n", lengthSize+len(unpackReport)+len(why.Text)+1, unpackReport, why.Text)
 	}
 }
 

@@ -3,6 +3,7 @@ package git_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,36 @@ import (
 )
 
 func packet(band int, text string) string { return fmt.Sprintf("%04x%c%s", len(text)+5, band, text) }
+
+// A client reads why git is ended before what git says of it, and as that where it takes no messages.
+func TestSideband_saysWhyGitIsEnded(t *testing.T) {
+	why := &git.LimitError{Text: "This is why."}
+	line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+	const fault, ok, ng = "unpack index-pack abnormal exit\n", "unpack ok\n", "ng refs/heads/a unpacker error\n"
+	for about, c := range map[string]struct{ said, want string }{
+		"a report":                {packet(1, line(fault)+line(ng)) + "0000", packet(2, "fatal: This is why.\n") + packet(1, line(fault)+line(ng)) + "0000"},
+		"a report after progress": {packet(2, "1%") + packet(1, line(fault)) + "0000", packet(2, "1%") + packet(2, "fatal: This is why.\n") + packet(1, line(fault)) + "0000"},
+		"a report without bands":  {line(fault) + line(ng) + "0000", line("unpack This is why.\n") + line(ng) + "0000"},
+		"success without bands":   {line(ok) + line("ok refs/heads/a\n") + "0000", line(ok) + line("ok refs/heads/a\n") + "0000"},
+		"another line":            {line("unshallow 1\n") + "0000", line("unshallow 1\n") + "0000"},
+		"nothing":                 {"", line("ERR This is why.")},
+	} {
+		for _, piece := range []int{1, 2, 3, 5, 7, 1000} {
+			var got bytes.Buffer
+			s := git.NewSideband(&got)
+			s.Interject(why)
+			for chunk := range slices.Chunk([]byte(c.said), piece) {
+				if _, err := s.Write(chunk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.End(why); err != nil {
+				t.Fatal(err)
+			}
+			NewWithT(t).Expect(got.String()).To(Equal(c.want), "%s by %d", about, piece)
+		}
+	}
+}
 
 // What is about a limit is said in other words, however the packets are cut; all else is passed on byte by byte.
 func TestSideband_saysWhichLimit(t *testing.T) {

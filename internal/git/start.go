@@ -13,9 +13,10 @@ import (
 const niceness = 10
 
 // start starts a process of git as the leader of a group of its own, when there is memory for it. It is bounded before it does anything,
-// and so is whatever it starts. Every process of git begins here. Whoever has started it calls end of the memory when it has ended.
-func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command) (*allotment, error) {
-	has, err := e.memory.allot(ctx, c.light())
+// and so is whatever it starts. Every process of git begins here. Whoever has started it calls end of the memory when it has ended, and
+// then that of early, by which it is ended for want of memory.
+func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command, early *ending) (*allotment, error) {
+	has, err := e.memory.allot(ctx, c, early)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,170 @@
+package git_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// unfinished is the push of a commit of 64 MiB, which somebody has in memory as a whole, and of which the last bytes do not come.
+type unfinished struct {
+	client *io.PipeWriter
+	answer bytes.Buffer
+	ended  chan error
+}
+
+// pushUnfinished sends the beginning of a push by a client with these capabilities.
+func pushUnfinished(ctx context.Context, t *testing.T, r *git.Repository, capabilities string, accepted bool) *unfinished {
+	t.Helper()
+	pack := bytes.NewBufferString("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x90\x80\x80\x80\x02")
+	deflated := zlib.NewWriter(pack)
+	if _, err := io.WriteString(deflated, strings.Repeat("m", 64<<20)); err != nil || deflated.Close() != nil {
+		t.Fatal(err)
+	}
+	pack.Truncate(pack.Len() - 1000)
+	hooks := t.TempDir()
+	if err := os.WriteFile(filepath.Join(hooks, "pre-receive"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	request, client := io.Pipe()
+	t.Cleanup(func() { _ = client.Close() })
+	u := &unfinished{client: client, ended: make(chan error, 1)}
+	go func() {
+		u.ended <- r.Serve(ctx, git.ServeOptions{Service: git.ReceivePack, HooksDir: hooks, Stdin: request, Stdout: &u.answer,
+			Accepted: func() bool { return accepted }})
+	}()
+	command := strings.Repeat("0", 40) + " " + strings.Repeat("1", 40) + " refs/heads/large\x00" + capabilities
+	if _, err := fmt.Fprintf(client, "%04x%s0000%s", len(command)+4, command, pack); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// end lets the client go away, and returns why the push has ended.
+func (u *unfinished) end(t *testing.T) error {
+	t.Helper()
+	if err := u.client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-u.ended:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("the push does not end")
+		return nil
+	}
+}
+
+// unpacked is what a push that runs has put somewhere, and the locks of a repository.
+func unpacked(r *git.Repository) func() []string {
+	return func() []string {
+		objects, _ := filepath.Glob(r.Dir() + "/objects/tmp_objdir-*")
+		locks, _ := filepath.Glob(r.Dir() + "/*.lock")
+		return append(objects, locks...)
+	}
+}
+
+// What is ended cleans up: a push that left its objects behind would fill the quota of the repository.
+func TestPush_leavesNothingBehindForWantOfMemory(t *testing.T) {
+	const why = "This was ended because it takes more memory than there is: the server allows all Git processes together 100 MiB. " +
+		"Ask for less, or try again later."
+	for capabilities, want := range map[string]string{
+		"report-status":                  fmt.Sprintf("%04xunpack %s\n", 4+len("unpack \n")+len(why), why),
+		"report-status side-band-64k":    fmt.Sprintf("%04x\x02fatal: %s\n", 5+len("fatal: \n")+len(why), why),
+		"report-status-v2 side-band-64k": fmt.Sprintf("%04x\x02fatal: %s\n", 5+len("fatal: \n")+len(why), why),
+	} {
+		t.Run(capabilities, func(t *testing.T) {
+			g := NewWithT(t)
+			c := gittest.New(t, "sha1")
+			small := c.Commit(t, "a", "a")
+			e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: time.Minute})
+			r := repository(t, e, bareStorage(t, c), "b.git")
+			push := pushUnfinished(fair.With(t.Context(), fair.User(1)), t, r, capabilities, false)
+			g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+			g.Expect(unpacked(r)()).NotTo(BeEmpty())
+
+			_, waiting := archive(t, r, fair.User(2), small)
+			g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(BeEmpty())
+			err := push.end(t)
+			g.Expect(git.LimitReached(err)).To(Equal(why), "%v", err)
+			g.Expect(push.answer.String()).To(ContainSubstring(want))
+			g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+		})
+	}
+}
+
+// What was accepted is carried through.
+func TestPush_isNotEndedForWantOfMemoryOnceAccepted(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	small := c.Commit(t, "a", "a")
+	e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 8 * time.Second})
+	r := repository(t, e, bareStorage(t, c), "b.git")
+	push := pushUnfinished(fair.With(t.Context(), fair.User(1)), t, r, "report-status", true)
+	g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	_, waiting := archive(t, r, fair.User(2), small)
+	g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(MatchError(git.ErrBusy)))
+	g.Expect(unpacked(r)()).NotTo(BeEmpty())
+	g.Expect(push.end(t)).To(Succeed())
+}
+
+func TestPush_leavesNothingBehindWhenCancelled(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	r := repository(t, scarce(t, git.Options{}), bareStorage(t, c), "b.git")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	push := pushUnfinished(ctx, t, r, "report-status", false)
+	g.Eventually(unpacked(r)).WithTimeout(time.Minute).ShouldNot(BeEmpty())
+	gone := errors.New("the client has gone away")
+	cancel(gone)
+	g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(BeEmpty())
+	g.Expect(push.end(t)).To(MatchError(gone))
+}
+
+// Where git had to be killed, what it would have removed is removed for it.
+func TestPush_leavesNothingBehindWhenKilled(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	binary, err := exec.LookPath("git")
+	g.Expect(err).NotTo(HaveOccurred())
+	stubborn, pid := t.TempDir(), filepath.Join(t.TempDir(), "pid")
+	g.Expect(os.WriteFile(filepath.Join(stubborn, "git"),
+		[]byte("#!/bin/sh\ntrap '' TERM\nunset GIT_EXEC_PATH\nexec "+binary+" \"$@\"\n"), 0o755)).To(Succeed())
+	e := scarce(t, git.Options{Binary: script(t, `case "$1" in receive-pack) echo $$ >`+pid+`; export GIT_EXEC_PATH=`+stubborn+`;; esac
+exec `+binary+` "$@"`)})
+	r := repository(t, e, bareStorage(t, c), "b.git")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	push := pushUnfinished(ctx, t, r, "report-status", false)
+	other := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-other") // of a push that runs
+	g.Expect(os.Mkdir(other, 0o755)).To(Succeed())
+	g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(HaveLen(2))
+	cancel()
+	text, err := os.ReadFile(pid)
+	g.Expect(err).NotTo(HaveOccurred())
+	leader, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() error { return syscall.Kill(leader, 0) }).WithTimeout(time.Minute).Should(MatchError(syscall.ESRCH))
+	g.Expect(push.end(t)).To(MatchError(context.Canceled))
+	g.Expect(unpacked(r)()).To(Equal([]string{other}))
+}
