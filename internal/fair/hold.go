@@ -56,6 +56,14 @@ func (s *Slots) Try(ctx context.Context, weight int) *Hold {
 	return &Hold{slots: s, caller: c, weight: weight}
 }
 
+// OverShare reports whether a weight more is more than the share of the caller, whatever the others hold.
+func (s *Slots) OverShare(ctx context.Context, weight int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.callers[From(ctx)]
+	return c != nil && !s.may(c, weight)
+}
+
 // Short reports whether somebody waits who holds less than a share.
 func (s *Slots) Short() bool {
 	s.mu.Lock()

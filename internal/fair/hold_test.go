@@ -24,6 +24,13 @@ func TestHold_takesItsWeight(t *testing.T) {
 		s := fair.New("test", "MiB", fair.Limits{Total: 100, Share: 50, Reserved: 20, Wait: time.Second}).
 			Words("You have the %d MiB of one caller.", "All have %d MiB together.")
 		mine := hold(t, s, fair.User(1), 40)
+		for caller, weights := range map[int64]map[int]bool{1: {10: false, 11: true}, 2: {100: false}} {
+			for weight, want := range weights {
+				if got := s.OverShare(fair.With(t.Context(), fair.User(caller)), weight); got != want {
+					t.Errorf("%d more for the caller %d are more than a share: %t", weight, caller, got)
+				}
+			}
+		}
 		if s.Try(fair.With(t.Context(), fair.User(1)), 11) != nil {
 			t.Error("a caller has more than a share")
 		}

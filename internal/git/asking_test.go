@@ -68,13 +68,13 @@ func TestReads_ofWhatAnotherCallerWaitsFor(t *testing.T) {
 	for held, slots := range map[string]*fair.Slots{
 		"walks": e.walks, "blobs": e.blobs, "readers": e.readers.slots, "memory": e.memory.heavy, "light memory": e.memory.light,
 	} {
-		e.readers.dismiss()
+		e.readers.dismiss(nil)
 		holds := exhaust(fair.With(t.Context(), nobody), slots)
 		for name, read := range reads {
 			t.Run(name+" while "+held+" are held", func(t *testing.T) {
 				g := NewWithT(t)
 				e.forget(r.dir)
-				e.readers.dismiss()
+				e.readers.dismiss(nil)
 				answer := func(k fair.Key) <-chan any {
 					told := make(chan any, 1)
 					go func() {

@@ -34,8 +34,8 @@ var light = map[string]bool{
 type memory struct {
 	total        int64
 	heavy, light *fair.Slots
-	// evict ends processes that nobody uses.
-	evict func()
+	// evict ends processes that nobody uses, and that a caller has started; who is nil for whoever it was.
+	evict func(who *fair.Key)
 
 	mu      sync.Mutex
 	running map[*allotment]struct{}
@@ -61,7 +61,7 @@ type allotment struct {
 }
 
 func newMemory(total int64, wait time.Duration) *memory {
-	m := &memory{total: total, running: map[*allotment]struct{}{}, short: map[*fair.Slots]int{}, evict: func() {}}
+	m := &memory{total: total, running: map[*allotment]struct{}{}, short: map[*fair.Slots]int{}, evict: func(*fair.Key) {}}
 	pool := func(name string, percent, reserved int) *fair.Slots {
 		l := fair.Of(max(int(total*int64(percent)/100/mebibyte), 1), memoryShare, reserved)
 		l.Wait = wait
@@ -85,7 +85,16 @@ func (m *memory) allot(ctx context.Context, c command, early *ending) (*allotmen
 	if a.hold = a.slots.Try(ctx, a.least); a.hold != nil {
 		return a, nil
 	}
-	m.evict()
+	if a.slots.OverShare(ctx, a.least) { // then nobody else is in the way
+		caller := fair.From(ctx)
+		m.evict(&caller)
+		if a.hold = a.slots.Try(ctx, a.least); a.hold != nil {
+			return a, nil
+		}
+	}
+	if !a.slots.OverShare(ctx, a.least) {
+		m.evict(nil)
+	}
 	var err error
 	a.hold, err = take(ctx, a.slots, a.least)
 	return a, err

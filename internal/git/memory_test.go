@@ -262,6 +262,30 @@ func TestMemory_isBoundedForAMillionRefs(t *testing.T) {
 	g.Expect(n).To(BeNumerically(">=", refs))
 }
 
+// Who has a share already is in nobody's way but their own.
+func TestMemoryOfAllProcesses_isNotTakenFromReadersOfOthersForWhoHasAShare(t *testing.T) {
+	g := NewWithT(t)
+	// 16 MiB for readers, 8 for those of one caller.
+	o := observe(t, git.Options{ReaderIdle: time.Hour, Limits: git.Limits{MemoryTotal: 64 << 20}, MemoryWait: time.Minute})
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	read := func(k fair.Key) {
+		t.Helper()
+		_, _, err := o.of(t, c).Read(fair.With(t.Context(), k), id, 1000)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	read(fair.User(2))
+	others := o.alive(t)
+	g.Expect(others).To(HaveLen(1))
+	const reads = 10
+	for range reads {
+		read(fair.User(1))
+	}
+	g.Expect(o.started(t)).To(HaveLen(1 + reads))
+	g.Expect(len(o.alive(t))).To(BeNumerically("<", 1+reads), "own readers make room")
+	g.Expect(o.alive(t)).To(ContainElements(others), "those of others do not")
+}
+
 func TestMemoryOfAllProcesses_givesUpWithTheRequest(t *testing.T) {
 	g := NewWithT(t)
 	e, r, small, finish := greedy(t, 100<<20, time.Minute)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // Object is what there is to know of an object without reading it.
@@ -33,6 +35,8 @@ type reader struct {
 	out    *bufio.Reader
 	stdout *os.File
 	group  int
+	// caller is who has started it, and whose memory it has.
+	caller fair.Key
 	exited chan struct{}
 	// failure is the limit that has ended the process, if one has. It is known when exited is closed.
 	failure error
@@ -68,6 +72,7 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 		return nil, errors.Join(fmt.Errorf("starting git cat-file: %w", err), in.Close(), stdout.Close())
 	}
 	r := &reader{in: in, stdout: stdout, out: bufio.NewReaderSize(stdout, 32<<10), group: cmd.Process.Pid, exited: make(chan struct{})}
+	r.caller = fair.From(ctx)
 	go func() {
 		defer close(r.exited)
 		failed := cmd.Wait()

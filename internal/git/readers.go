@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -191,7 +192,8 @@ func (p *readers) evict(dir string) {
 	p.mu.Lock()
 	var ended []*reader
 	if s := p.shelves[dir]; s != nil {
-		ended = p.clear(s)
+		s.evicted++
+		ended = p.clear(s, nil)
 		p.tidy(dir, s)
 	}
 	p.mu.Unlock()
@@ -200,12 +202,15 @@ func (p *readers) evict(dir string) {
 	}
 }
 
-// dismiss ends the readers that nobody uses.
-func (p *readers) dismiss() {
+// dismiss ends the readers that nobody uses, and that a caller has started; who is nil for whoever it was.
+func (p *readers) dismiss(who *fair.Key) {
 	p.mu.Lock()
 	var ended []*reader
 	for dir, s := range p.shelves {
-		ended = append(ended, p.clear(s)...)
+		if who == nil {
+			s.evicted++ // those in use follow
+		}
+		ended = append(ended, p.clear(s, who)...)
 		p.tidy(dir, s)
 	}
 	p.mu.Unlock()
@@ -214,16 +219,18 @@ func (p *readers) dismiss() {
 	}
 }
 
-// clear takes the idle readers off a shelf.
-func (p *readers) clear(s *shelf) (ended []*reader) {
-	s.evicted++
-	for _, one := range s.idle {
-		if one.idle.Stop() {
+// clear takes the idle readers off a shelf that a caller has started; all of them where who is nil.
+func (p *readers) clear(s *shelf, who *fair.Key) (ended []*reader) {
+	s.idle = slices.DeleteFunc(s.idle, func(one *reader) bool {
+		if who != nil && one.caller != *who {
+			return false
+		}
+		p.idle--
+		if one.idle.Stop() { // else expire closes it
 			ended = append(ended, one)
 		}
-	}
-	p.idle -= len(s.idle)
-	s.idle = nil
+		return true
+	})
 	return ended
 }
 
@@ -233,7 +240,7 @@ func (p *readers) close() {
 	p.closed = true
 	var ended []*reader
 	for _, s := range p.shelves {
-		ended = append(ended, p.clear(s)...)
+		ended = append(ended, p.clear(s, nil)...)
 	}
 	p.mu.Unlock()
 	for _, one := range ended {
