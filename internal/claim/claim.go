@@ -7,7 +7,6 @@
 package claim
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -107,16 +106,23 @@ func (c Claim) ShownBy(o Object) bool {
 		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
 }
 
-// inPlace reports whether the status of a group or project says that it is where its spec says, be it ready or not.
+// inPlace reports whether the status of a group or project says that it is where its spec says, be it ready or not. Where the spec names
+// what it is in by anything but the path, that cannot be told: the end of a full path may be the same in another group.
 func inPlace(o Object) bool {
 	var at, segment string
+	var parent *v1alpha1.Reference
 	switch o := o.(type) {
 	case *v1alpha1.Group:
-		at, segment = o.Status.FullPath, o.Spec.Path
+		at, segment, parent = o.Status.FullPath, o.Spec.Path, o.Spec.ParentRef
 	case *v1alpha1.Project:
-		at, segment = o.Status.FullPath, o.Spec.Path
+		at, segment, parent = o.Status.FullPath, o.Spec.Path, &o.Spec.GroupRef
+	default:
+		return false
 	}
-	return at != "" && strings.EqualFold(path.Base(at), segment)
+	if parent == nil {
+		return strings.EqualFold(at, segment)
+	}
+	return parent.Path != "" && strings.EqualFold(at, parent.Path+"/"+segment)
 }
 
 // Release takes a claim away from the status of an object.

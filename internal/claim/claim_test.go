@@ -68,6 +68,7 @@ func TestHolder(t *testing.T) {
 		"the one that was ready before there were any":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "True"))}, "b"},
 		"the one that was in place before, not ready":   {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "acme", "False"))}, "b"},
 		"not one that was elsewhere before, not ready":  {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/other", "False"))}, "a"},
+		"not one that was there in another group":       {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "top/acme", "False"))}, "a"},
 		"not one that was ready before, on its way out": {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(4, "", "True"), leaving)}, "a"},
 		"not one that was ready as it was once":         {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(2, "acme", "True"))}, "a"},
 		"not one that was neither":                      {[]*v1alpha1.Group{group("a", 1), group("b", 2, before(3, "", "False"))}, "a"},

@@ -27,7 +27,7 @@ var pinRefused = And(
 	Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("omit spec.id: Forgeplane allocates one"), ContainSubstring("the verb pin on "))))
 
 // tenants are those who may write in one namespace, by the role of Kubernetes that they have there.
-var tenants = []string{"edit", "admin"}
+var tenants = []string{"edit", "admin", "cluster-admin"}
 
 var _ = Describe("A REST id", func() {
 	var f *forge.Forge
@@ -48,6 +48,25 @@ var _ = Describe("A REST id", func() {
 				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
 			})
 		}
+		as := cluster.ClientOf(name)
+		Eventually(func() error {
+			return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll)
+		}).WithTimeout(20 * time.Second).Should(Succeed())
+		return as
+	}
+
+	// restorer returns a client of somebody who may write in the namespace, and restore.
+	restorer := func(ctx context.Context) client.Client {
+		GinkgoHelper()
+		name := "restores-" + space
+		who := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}
+		role := func(name string) rbacv1.RoleRef {
+			return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+		}
+		f.Create(
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name}, RoleRef: role("edit"), Subjects: who},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role("forgeplane-restore"), Subjects: who},
+		)
 		as := cluster.ClientOf(name)
 		Eventually(func() error {
 			return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll)
@@ -143,23 +162,39 @@ var _ = Describe("A REST id", func() {
 		Expect(*status).NotTo(Equal(int64(5)))
 	})
 
-	It("does not come along with a status or with finalizers", func(ctx SpecContext) {
-		f.Create(&rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: "writes-status-" + space},
-			Rules: []rbacv1.PolicyRule{{
-				APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"groups/status", "groups/finalizers"}, Verbs: []string{"patch", "update"},
-			}},
+	for _, role := range []string{"writes-status", "cluster-admin"} {
+		It("is not written into a status, nor is what an object holds, by whoever has the role "+role+" in a namespace", func(ctx SpecContext) {
+			if role == "writes-status" {
+				role += "-" + space
+				f.Create(&rbacv1.ClusterRole{
+					ObjectMeta: metav1.ObjectMeta{Name: role},
+					Rules: []rbacv1.PolicyRule{{
+						APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"groups/status", "groups/finalizers"}, Verbs: []string{"patch", "update"},
+					}},
+				})
+			}
+			as := tenant(ctx, "edit", role)
+			statusRefused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("leave the status to Forgeplane")))
+			acme := forge.Group("acme").In(space).Build()
+			f.Create(acme)
+			for _, text := range []string{
+				`{"spec":{"id":77},"status":{"observedGeneration":-1}}`, `{"status":{"id":77}}`, `{"status":{"claims":["path//victim"]}}`,
+			} {
+				Eventually(func() error { return as.Status().Patch(ctx, acme.DeepCopy(), patch("%s", text)) }).
+					WithTimeout(20*time.Second).Should(statusRefused, text)
+			}
+			again := acme.DeepCopy()
+			again.Status.ID = 77
+			Expect(as.Status().Update(ctx, again)).To(statusRefused)
+			f.Refresh(acme)
+			Expect(acme.Spec.ID).To(BeZero())
+			Expect(acme.Status.ID).To(BeZero())
+			Expect(acme.Status.Claims).To(BeEmpty())
 		})
-		as := tenant(ctx, "edit", "writes-status-"+space)
-		acme := forge.Group("acme").In(space).Build()
-		f.Create(acme)
-		Expect(as.Status().Patch(ctx, acme.DeepCopy(), patch(`{"spec":{"id":77},"status":{"observedGeneration":-1}}`))).To(Succeed())
-		f.Refresh(acme)
-		Expect(acme.Spec.ID).To(BeZero())
-	})
+	}
 
-	It("is pinned by who restores a backup, in the namespaces where he may, and by a cluster administrator", func(ctx SpecContext) {
-		as := tenant(ctx, "edit", "forgeplane-restore")
+	It("is pinned by who restores a backup, in the namespaces that they may write in, and by a cluster administrator", func(ctx SpecContext) {
+		as := restorer(ctx)
 		acme := forge.Group("acme").In(space).ID(70).Build()
 		Eventually(func() error { return as.Create(ctx, acme) }).WithTimeout(20 * time.Second).Should(Succeed())
 		for _, obj := range identified()[1:] {
@@ -171,14 +206,7 @@ var _ = Describe("A REST id", func() {
 	})
 
 	It("stands in references beside a uid, which nobody changes but who restores a backup", func(ctx SpecContext) {
-		as, restores := tenant(ctx, "edit"), cluster.ClientOf("restores-"+space)
-		for _, role := range []string{"edit", "forgeplane-restore"} {
-			f.Create(&rbacv1.RoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "restores-" + role},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "restores-" + space}},
-			})
-		}
+		as := tenant(ctx, "edit", "admin")
 		acme := forge.Group("acme").In(space).Build()
 		member := forge.Membership(forge.User("ada").Build()).In(acme).Build()
 		member.Spec.UserRef = v1alpha1.Reference{ID: 7, UID: "old"}
@@ -204,6 +232,7 @@ var _ = Describe("A REST id", func() {
 		}
 		Expect(as.Patch(ctx, member.DeepCopy(), patch(`{"spec":{"role":"Guest"}}`))).To(Succeed(), "what does not concern it")
 		Expect(as.Patch(ctx, web.DeepCopy(), patch(`{"spec":{"groupRef":{"name":"acme","uid":"any"}}}`))).To(Succeed(), "a reference that is not fixed")
+		restores := restorer(ctx)
 		for _, c := range changes {
 			Eventually(func() error { return restores.Patch(ctx, c.obj.DeepCopyObject().(client.Object), patch("%s", c.text)) }).
 				WithTimeout(20*time.Second).Should(Succeed(), c.text)
