@@ -35,11 +35,15 @@ type sideband struct {
 	// left is how much of a packet is passed on without a look; raw says that no packets follow.
 	left int
 	raw  bool
+	// open says that git is in the middle of what it says in bands.
+	open bool
 	// reached is the limit that git has spoken of. last is its last message, which waits for the end of git.
 	reached error
 	last    []byte
-	out     []byte
-	begun   bool
+	// out is what is passed on next. The part behind whole waits for the end of its packet, so that another one can follow.
+	out   []byte
+	whole int
+	begun bool
 	// due is a limit that git does not know of, which the client is to read before what git says next.
 	due atomic.Pointer[LimitError]
 }
@@ -56,14 +60,17 @@ func newSideband(to io.Writer, sentences []sentence) *sideband {
 // Write implements io.Writer.
 func (s *sideband) Write(p []byte) (int, error) {
 	n := len(p)
-	s.out = s.out[:0]
 	for len(p) > 0 {
 		switch {
 		case s.raw:
 			s.out, p = append(s.out, p...), nil
+			s.whole = len(s.out)
 		case s.left > 0:
 			k := min(s.left, len(p))
 			s.out, p, s.left = append(s.out, p[:k]...), p[k:], s.left-k
+			if s.left == 0 {
+				s.whole = len(s.out)
+			}
 		default:
 			k := min(s.want-len(s.packet), len(p))
 			s.packet, p = append(s.packet, p[:k]...), p[k:]
@@ -72,11 +79,12 @@ func (s *sideband) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	if len(s.out) == 0 {
+	if s.whole == 0 {
 		return n, nil
 	}
 	s.begun = true
-	_, err := s.to.Write(s.out)
+	_, err := s.to.Write(s.out[:s.whole])
+	s.out, s.whole = s.out[:copy(s.out, s.out[s.whole:])], 0
 	return n, err
 }
 
@@ -88,6 +96,7 @@ func (s *sideband) advance() {
 	size, err := strconv.ParseUint(string(s.packet[:lengthSize]), 16, 16)
 	s.raw = err != nil
 	if s.raw || size < headSize { // "0000" and its like are packets without content
+		s.open = false
 		s.pass()
 		return
 	}
@@ -96,6 +105,7 @@ func (s *sideband) advance() {
 		return
 	}
 	band, due := s.packet[lengthSize], s.due.Load()
+	s.open = band <= fatalBand
 	if band == dataBand && due != nil && s.reached == nil {
 		s.reached = due
 		s.out = append(s.out, message(progressBand, due)...)
@@ -103,8 +113,7 @@ func (s *sideband) advance() {
 	bare := due != nil && !s.begun && band == unpackReport[0]
 	switch {
 	case !bare && band != progressBand && band != fatalBand:
-		s.pass()
-		s.left = int(size) - headSize
+		s.begin(int(size) - headSize)
 	case len(s.packet) < int(size):
 		s.want = int(size)
 	case bare:
@@ -118,10 +127,18 @@ func (s *sideband) advance() {
 	}
 }
 
-// pass passes on what was looked at.
+// pass passes on what was looked at, a whole packet.
 func (s *sideband) pass() {
+	s.begin(0)
+}
+
+// begin passes on what was looked at, and the rest of the packet when it comes.
+func (s *sideband) begin(left int) {
 	s.out = append(s.out, s.packet...)
-	s.packet, s.want = s.packet[:0], lengthSize
+	s.packet, s.want, s.left = s.packet[:0], lengthSize, left
+	if left == 0 {
+		s.whole = len(s.out)
+	}
 }
 
 // explain replaces a message about a limit.
@@ -158,12 +175,13 @@ func (s *sideband) end(err error) error {
 	}
 	switch {
 	case s.reached == nil:
-	case s.last != nil:
+	case s.last != nil || s.open:
+		s.out, s.packet = nil, nil
 		s.last = message(fatalBand, s.reached)
-	case !s.begun && len(s.packet) == 0:
+	case !s.begun && len(s.out)+len(s.packet) == 0:
 		s.last = fmt.Appendf(nil, "%04xERR %s", lengthSize+len("ERR ")+len(s.reached.Error()), s.reached)
 	}
-	rest := slices.Concat(s.packet, s.last)
+	rest := slices.Concat(s.out, s.packet, s.last)
 	if len(rest) == 0 {
 		return nil
 	}

@@ -26,6 +26,8 @@ func TestSideband_saysWhyGitIsEnded(t *testing.T) {
 		"success without bands":   {line(ok) + line("ok refs/heads/a\n") + "0000", line(ok) + line("ok refs/heads/a\n") + "0000"},
 		"another line":            {line("unshallow 1\n") + "0000", line("unshallow 1\n") + "0000"},
 		"nothing":                 {"", line("ERR This is why.")},
+		"the middle of a pack":    {line("NAK\n") + packet(2, "1%") + "ffff\x01PACK", line("NAK\n") + packet(2, "1%") + packet(3, "fatal: This is why.\n")},
+		"packets of a pack":       {line("NAK\n") + packet(2, "1%") + "00", line("NAK\n") + packet(2, "1%") + packet(3, "fatal: This is why.\n")},
 	} {
 		for _, piece := range []int{1, 2, 3, 5, 7, 1000} {
 			var got bytes.Buffer
