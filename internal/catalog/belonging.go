@@ -9,15 +9,20 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Belongs reports whether an object that names a project or group is of it: it is of the same namespace, and was not of another
-// one that had the name before. What a deleted one leaves behind goes with it a moment later, and is not its successor's meanwhile.
+// Belongs reports whether an object that names a project or group is of it: it is of the same namespace, means no other one by the uid
+// of its reference, and was not of another one that had the name before. What a deleted one leaves behind goes with it a moment later,
+// and is not its successor's meanwhile.
 func Belongs(obj, target client.Object) bool {
 	if obj.GetNamespace() != target.GetNamespace() {
 		return false
 	}
 	kind := "Group"
+	project, named := TargetRefs(obj)
 	if _, ok := target.(*v1alpha1.Project); ok {
-		kind = "Project"
+		kind, named = "Project", project
+	}
+	if named != nil && !means(*named, target) {
+		return false
 	}
 	left := false
 	owners := obj.GetOwnerReferences()
@@ -32,6 +37,31 @@ func Belongs(obj, target client.Object) bool {
 		}
 	}
 	return !left
+}
+
+// TargetRefs returns the references to the project and to the group that an object is declared for, one of which is nil; neither for
+// kinds that are for nothing.
+func TargetRefs(obj client.Object) (project, group *v1alpha1.Reference) {
+	switch o := obj.(type) {
+	case *v1alpha1.Membership:
+		return o.Spec.ProjectRef, o.Spec.GroupRef
+	case *v1alpha1.Label:
+		return o.Spec.ProjectRef, o.Spec.GroupRef
+	case *v1alpha1.Badge:
+		return o.Spec.ProjectRef, o.Spec.GroupRef
+	case *v1alpha1.ProtectedBranch:
+		return o.Spec.ProjectRef, o.Spec.GroupRef
+	case *v1alpha1.TriggerToken:
+		return &o.Spec.ProjectRef, nil
+	case *v1alpha1.DeployKey:
+		return &o.Spec.ProjectRef, nil
+	case *v1alpha1.RemoteMirror:
+		return &o.Spec.ProjectRef, nil
+	case *v1alpha1.JobTokenScope:
+		return &o.Spec.ProjectRef, nil
+	default:
+		return nil, nil
+	}
 }
 
 // belonging keeps of the objects those that belong to a project or group.

@@ -74,15 +74,12 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.memberships(ctx, IndexUser, keys...)
+	all, err := c.membershipsOf(ctx, u, IndexUser, keys...)
 	if err != nil {
 		return nil, err
 	}
 	var below []Given
 	for _, m := range all {
-		if !means(m.Spec.UserRef, u) {
-			continue
-		}
 		s, err := c.TargetScope(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
 		if errors.Is(err, ErrNotFound) {
 			continue

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -65,6 +66,12 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		all["role"] = has == role.Owner
 		g.Expect(has).To(BeElementOf(role.Owner, role.None))
+		tree, err := c.Tree(now, metav1.Now().Time).Projects(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		all["role in lists"] = slices.ContainsFunc(tree, func(s catalog.Seen) bool { return s.Highest() != role.None })
+		below, err := c.GivenBelow(t.Context(), now, in.Groups[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		all["given below"] = len(below) == 1
 		members, err := c.MembersOf(t.Context(), in, metav1.Now().Time)
 		g.Expect(err).NotTo(HaveOccurred())
 		all["members"] = len(members) == 1

@@ -124,14 +124,19 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
 }
 
+// membershipsOf returns those memberships of the keys of a user in an index that mean this user.
+func (c *Catalog) membershipsOf(ctx context.Context, u *v1alpha1.User, index string, keys ...string) ([]*v1alpha1.Membership, error) {
+	found, err := c.memberships(ctx, index, keys...)
+	return slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !means(m.Spec.UserRef, u) }), err
+}
+
 // membership returns the membership that is in force of a user in one target, or nil: of those that belong to the target the one
 // that holds it.
 func (c *Catalog) membership(ctx context.Context, u *v1alpha1.User, userKeys []string, t target) (*v1alpha1.Membership, error) {
-	found, err := c.memberships(ctx, IndexMember, MemberKeys(userKeys, t.keys)...)
+	found, err := c.membershipsOf(ctx, u, IndexMember, MemberKeys(userKeys, t.keys)...)
 	if err != nil {
 		return nil, err
 	}
-	found = slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !means(m.Spec.UserRef, u) })
 	return claim.Holder(belonging(found, t.of), claim.Membership(t.of.GetUID(), u.UID)), nil
 }
 

@@ -170,7 +170,7 @@ func (t *Tree) lookUpMemberships(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := t.catalog.memberships(ctx, IndexUser, keys...)
+	all, err := t.catalog.membershipsOf(ctx, t.user, IndexUser, keys...)
 	if err != nil {
 		return err
 	}

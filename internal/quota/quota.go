@@ -194,8 +194,9 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 
 // setting is the bound of what belongs to a project or group.
 func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
-	what, project, group := target(obj)
-	if q.limits.Settings == 0 || project == nil && group == nil {
+	what := settings(obj)
+	project, group := catalog.TargetRefs(obj)
+	if q.limits.Settings == 0 || what == "" || project == nil && group == nil {
 		return bound{}, nil
 	}
 	of, err := q.catalog.Target(ctx, obj.GetNamespace(), project, group)
@@ -215,24 +216,24 @@ func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
 	}, nil
 }
 
-// target is the project or group that an object belongs to, and what objects of its kind are called; nothing for other kinds.
-func target(obj client.Object) (what string, project, group *v1alpha1.Reference) {
-	switch o := obj.(type) {
+// settings are what objects of a kind are called that belong to a project or group; empty for other kinds.
+func settings(obj client.Object) string {
+	switch obj.(type) {
 	case *v1alpha1.Label:
-		return "labels", o.Spec.ProjectRef, o.Spec.GroupRef
+		return "labels"
 	case *v1alpha1.Badge:
-		return "badges", o.Spec.ProjectRef, o.Spec.GroupRef
+		return "badges"
 	case *v1alpha1.ProtectedBranch:
-		return "protected branches", o.Spec.ProjectRef, o.Spec.GroupRef
+		return "protected branches"
 	case *v1alpha1.Membership:
-		return "members", o.Spec.ProjectRef, o.Spec.GroupRef
+		return "members"
 	case *v1alpha1.TriggerToken:
-		return "trigger tokens", &o.Spec.ProjectRef, nil
+		return "trigger tokens"
 	case *v1alpha1.DeployKey:
-		return "deploy keys", &o.Spec.ProjectRef, nil
+		return "deploy keys"
 	case *v1alpha1.RemoteMirror:
-		return "remote mirrors", &o.Spec.ProjectRef, nil
+		return "remote mirrors"
 	default:
-		return "", nil, nil
+		return ""
 	}
 }
