@@ -558,21 +558,31 @@ func (f *forge) inPlace(s catalog.Scope) {
 	}
 }
 
-// mayTake reports whether a group or project can take a path that nobody holds.
-func (f *forge) mayTake(o frame.Object) bool {
-	var parent *v1alpha1.Group
+// free checks that nobody is in the way of a group or project at a place that he does not mean himself.
+func (f *forge) free(o frame.Object) {
+	ctx := f.t.Context()
+	var s catalog.Scope
 	var err error
 	switch o := o.(type) {
 	case *v1alpha1.Group:
-		parent, err = f.catalog.Parent(f.t.Context(), o)
+		s.Groups, err = f.catalog.Ancestors(ctx, o)
 	case *v1alpha1.Project:
-		parent, err = f.catalog.Group(f.t.Context(), o.Namespace, o.Spec.GroupRef)
+		s, err = f.catalog.ProjectScope(ctx, o)
 	default:
-		return false
+		return
+	}
+	if catalog.Misplaced(err) {
+		return
 	}
 	f.Expect(err).NotTo(HaveOccurred())
-	free := parent == nil || parent.DeletionTimestamp.IsZero() && parent.Status.FullPath != ""
-	return free && o.GetDeletionTimestamp().IsZero()
+	holder, err := f.catalog.HolderAt(ctx, s)
+	if catalog.Misplaced(err) {
+		return
+	}
+	f.Expect(err).NotTo(HaveOccurred())
+	place, err := f.declared(holder.(frame.Object))
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(place).To(ContainElement(s.PathClaim()), "%s keeps %s from its place: %s", holder.GetName(), o.GetName(), f.story())
 }
 
 // agrees checks that the holder of what an object claims is found by whoever looks for it.
@@ -583,9 +593,8 @@ func (f *forge) agrees(c *catalog.Catalog, o frame.Object, holders map[string]fr
 	for _, k := range declared {
 		holder := holders[k.String()]
 		if holder == nil {
-			// What it is in is not in place, or on its way out.
-			f.Expect(f.mayTake(o)).To(BeFalse(), "%s does not take %s, which nobody holds: %s", o.GetName(), k, f.story())
-			continue
+			f.free(o)
+			continue // nobody has taken it: what it is in is not in place, or on its way out
 		}
 		var found client.Object
 		switch o := o.(type) {
