@@ -2,7 +2,6 @@ package aggregated
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strings"
 
@@ -12,7 +11,8 @@ import (
 )
 
 // audited writes a line for each write, those included that are refused before they reach the tree.
-func (o Options) audited(next http.Handler) http.Handler {
+func (o Options) audited(p proxy, next http.Handler) http.Handler {
+	address := func(r *http.Request) string { return p.client(r).String() }
 	return o.Writes.Handler(audit.At{Door: audit.Kubernetes, Address: address, Writes: writes}, next)
 }
 
@@ -20,21 +20,6 @@ func (o Options) audited(next http.Handler) http.Handler {
 func writes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions &&
 		strings.HasPrefix(r.URL.Path, Prefix+"/")
-}
-
-// address returns the address of the client of kube-apiserver, which kube-apiserver appends to X-Forwarded-For.
-func address(r *http.Request) string {
-	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 {
-		last := all[len(all)-1]
-		if ip := net.ParseIP(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); ip != nil {
-			return ip.String()
-		}
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // identified notes for the audit who calls, before RBAC decides whether they may.

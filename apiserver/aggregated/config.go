@@ -73,16 +73,17 @@ func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyCo
 	config.Authorization.Authorizer = identified{config.Authorization.Authorizer}
 	config.AddReadyzChecks(healthz.NamedCheck("tree", o.Ready))
 	config.RequestInfoResolver = requestInfo{genericapiserver.NewRequestInfoResolver(config)}
+	front := newProxy(config.Authentication.RequestHeaderConfig)
 	resolver := route.NewResolver(o.Known, o.Routes)
 	config.BuildHandlerChainFunc = func(h http.Handler, c *genericapiserver.Config) http.Handler {
 		chain := resolve(resolver, genericapiserver.DefaultBuildHandlerChain(h, c))
-		return o.audited(chain)
+		return o.audited(front, chain)
 	}
 	server, err := config.Complete(shared).New("forgeplane", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, err
 	}
-	return server, o.mount(server)
+	return server, o.mount(server, front)
 }
 
 // keyPair serves the certificate of a source, and tells the listener of a new one.

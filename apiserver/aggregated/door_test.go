@@ -163,6 +163,19 @@ func (c caller) get(path string) answer {
 	return a
 }
 
+// claiming sends requests that claim to be those of somebody else.
+type claiming struct {
+	next    http.RoundTripper
+	address string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c claiming) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", c.address)
+	return c.next.RoundTrip(r)
+}
+
 var _ = Describe("The door", Ordered, func() {
 	var address, audit, writes, unready string
 
@@ -366,5 +379,53 @@ var _ = Describe("The door", Ordered, func() {
 			WithTimeout(deletion).Should(Satisfy(apierrors.IsNotFound))
 		Expect(logOf("one")).To(ContainSubstring("tree: administrator "))
 		Expect(logOf("one")).NotTo(Or(ContainSubstring("tree: system:"), ContainSubstring("tree:  ")))
+	})
+
+	Describe("where a client is", Ordered, func() {
+		const forged = "198.51.100.7"
+		// from is a client at an address that claims to have passed on what another one has sent.
+		from := func(config *rest.Config, address string) caller {
+			GinkgoHelper()
+			config = rest.CopyConfig(config)
+			config.Dial = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return claiming{next, forged} })
+			return as(config)
+		}
+		direct := func(config *rest.Config) *rest.Config {
+			config = rest.CopyConfig(config)
+			config.Host, config.Insecure, config.CAData, config.CAFile = "https://"+address, true, nil, ""
+			return config
+		}
+
+		It("is what kube-apiserver says in the audit, and what nobody else says", func() {
+			for _, c := range []caller{from(cluster.Administrator(), "127.0.0.2"), from(direct(cluster.Administrator()), "127.0.0.3")} {
+				code, text, _ := c.try(http.MethodPost, "/projects/17/labels", "")
+				Expect(code).To(Equal(http.StatusOK), text)
+			}
+			Eventually(func() (string, error) {
+				text, err := os.ReadFile(writes)
+				return string(text), err
+			}).WithTimeout(soon).Should(And(
+				ContainSubstring(`"address":"127.0.0.2","peer":"127.0.0.1","kubernetes":"administrator"`),
+				ContainSubstring(`"address":"127.0.0.3","kubernetes":"administrator"`),
+				Not(ContainSubstring(forged))))
+		})
+
+		It("is what callers are counted by whom nobody knows", func() {
+			meta := metav1.ObjectMeta{Name: "test-anonymous"}
+			Expect(admin.Create(context.Background(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("list", "projects")}})).To(Succeed())
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: meta, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:anonymous"}},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			}
+			Expect(admin.Create(context.Background(), binding)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, binding)).To(Succeed()) })
+			anonymous := rest.AnonymousClientConfig(cluster.Administrator())
+			for at, c := range map[string]caller{"127.0.0.2": from(anonymous, "127.0.0.2"), "127.0.0.3": from(direct(anonymous), "127.0.0.3")} {
+				Eventually(c.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
+				Expect(c.get("/projects?address="+at).Counted).To(BeTrue(), at)
+				Expect(c.get("/projects?address="+forged).Counted).To(BeFalse(), at)
+			}
+		})
 	})
 })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
@@ -34,6 +35,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/certificate"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/process"
 )
@@ -158,8 +160,10 @@ func known(_ context.Context, path string) route.Kind {
 type answer struct {
 	Method, Path, Query, Identity string
 	Administrator                 bool
-	Header                        http.Header
-	Body                          string
+	// Counted says that the caller is counted as the address that the query names.
+	Counted bool
+	Header  http.Header
+	Body    string
 }
 
 // echo tells what reaches the tree, and logs it.
@@ -172,12 +176,14 @@ func echo(administrators *aggregated.Administrators) http.Handler {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
+		address, _ := netip.ParseAddr(r.URL.Query().Get("address"))
 		fmt.Fprintln(os.Stderr, "tree:", identity, r.Method, r.URL.EscapedPath())
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Total", "45")
 		_ = json.NewEncoder(w).Encode(answer{
 			Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Identity: identity,
 			Administrator: administrator, Header: r.Header, Body: string(body),
+			Counted: fair.From(r.Context()) == fair.Address(address),
 		})
 	})
 }

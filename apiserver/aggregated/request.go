@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // resolve gives each request for the tree the path of an endpoint before anything decides on it: RBAC, audit and the tree
@@ -26,11 +27,13 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 }
 
 // enter leads a request that was admitted into the tree.
-func enter(tree http.Handler, base *url.URL) http.Handler {
+func enter(tree http.Handler, base *url.URL, p proxy) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = withPath(r.WithContext(endpoint.WithBaseURL(r.Context(), base)), strings.TrimPrefix(r.URL.EscapedPath(), Prefix))
 		if u, ok := request.UserFrom(r.Context()); ok && u.GetName() != user.Anonymous {
 			r = r.WithContext(auth.WithIdentity(r.Context(), u.GetName()))
+		} else {
+			r = r.WithContext(fair.With(r.Context(), fair.Address(p.client(r))))
 		}
 		tree.ServeHTTP(w, r)
 	})

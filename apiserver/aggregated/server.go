@@ -50,7 +50,8 @@ type Options struct {
 
 	// URL is how clients reach kube-apiserver: links in answers begin with it.
 	URL *url.URL
-	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity.
+	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity, or the key of the address of one
+	// who has none.
 	Tree http.Handler
 	// Routes are those of the tree.
 	Routes []route.Pattern
@@ -161,10 +162,10 @@ func ready(ctx context.Context, client *http.Client, host string) bool {
 }
 
 // mount puts what the door serves into a generic API server.
-func (o Options) mount(s *genericapiserver.GenericAPIServer) error {
+func (o Options) mount(s *genericapiserver.GenericAPIServer, p proxy) error {
 	if err := o.discover(s); err != nil {
 		return err
 	}
-	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree, o.URL.JoinPath(Prefix)))
+	s.Handler.NonGoRestfulMux.HandlePrefix(Prefix+"/", enter(o.Tree, o.URL.JoinPath(Prefix), p))
 	return o.describe(s.Handler.NonGoRestfulMux)
 }

@@ -44,14 +44,19 @@ type Caller struct {
 // Anonymous reports whether nobody has signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
-// keyed returns a context for what is done for the caller: the user, or the Kubernetes identity that acts as none. Whoever has not
-// signed in stays the address that ctx has.
+// keyed returns a context for what is done for the caller: the user, or the Kubernetes identity that acts as none. Such an identity has
+// what callers have who have not signed in, unless it administers the instance: anybody may have several. Whoever has no identity
+// stays the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
 	if c.User != nil {
 		return fair.With(ctx, fair.User(c.User.RESTID()))
 	}
 	if name, ok := IdentityFrom(ctx); ok {
-		return fair.With(ctx, fair.Identity(name))
+		k := fair.Identity(name)
+		if !c.Admin {
+			k = k.Unsigned()
+		}
+		return fair.With(ctx, k)
 	}
 	return ctx
 }

@@ -157,12 +157,16 @@ type requestKey struct{}
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.handler(next, false) }
 
 // Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only what costs much is
-// counted here. The address is that of kube-apiserver.
+// counted here. Whoever has passed them on knows the address, and has given it to the context with fair.With; otherwise it is that of the
+// connection.
 func (l *Limiter) Aggregated(next http.Handler) http.Handler { return l.handler(next, true) }
 
 func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := fair.With(r.Context(), fair.Address(l.Client(r)))
+		ctx := r.Context()
+		if !costly || fair.From(ctx) == (fair.Key{}) {
+			ctx = fair.With(ctx, fair.Address(l.Client(r)))
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, requestKey{}, &request{limiter: l, answer: w.Header(), costly: costly})))
 	})
 }

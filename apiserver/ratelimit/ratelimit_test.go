@@ -347,3 +347,21 @@ func TestCount_oncePerRequest(t *testing.T) {
 		}
 	}
 }
+
+// All that kube-apiserver passes on comes from its own address.
+func TestAggregated_countsTheAddressThatTheDoorKnows(t *testing.T) {
+	l := New(Options{Clock: clocktesting.NewFakePassiveClock(at)})
+	for name, tt := range map[string]struct{ known, want fair.Key }{
+		"known":   {fair.Address(netip.MustParseAddr("203.0.113.7")), fair.Address(netip.MustParseAddr("203.0.113.7"))},
+		"unknown": {fair.Key{}, fair.Address(netip.MustParseAddr("192.0.2.1"))},
+	} {
+		var got fair.Key
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.RemoteAddr = home
+		l.Aggregated(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = fair.From(r.Context()) })).
+			ServeHTTP(httptest.NewRecorder(), r.WithContext(fair.With(r.Context(), tt.known)))
+		if got != tt.want {
+			t.Errorf("an address that is %s: got %v", name, got)
+		}
+	}
+}

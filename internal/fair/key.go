@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"net/netip"
+	"strings"
 )
 
 // Key is the caller that something is counted for. The zero Key is Forgeplane itself: its controllers and background work.
@@ -13,6 +14,8 @@ type Key struct {
 	user    int64
 	name    string
 	address netip.Addr
+	// unsigned says that an identity has no more than callers who have not signed in.
+	unsigned bool
 }
 
 type kind byte
@@ -27,8 +30,23 @@ const (
 // User is the key of a user, by the REST id, whichever token or identity the user calls with.
 func User(id int64) Key { return Key{kind: user, user: id} }
 
-// Identity is the key of a Kubernetes identity that acts as no user.
-func Identity(name string) Key { return Key{kind: identity, name: name} }
+// Identity is the key of a Kubernetes identity that acts as no user. The service accounts of a namespace count as one, because whoever
+// the namespace belongs to has as many as they like.
+func Identity(name string) Key {
+	const prefix = "system:serviceaccount:"
+	if account, ok := strings.CutPrefix(name, prefix); ok {
+		if namespace, _, ok := strings.Cut(account, ":"); ok {
+			name = prefix + namespace + ":"
+		}
+	}
+	return Key{kind: identity, name: name}
+}
+
+// Unsigned is the key of an identity that is nobody's who has signed in, and has no more than they have.
+func (k Key) Unsigned() Key {
+	k.unsigned = true
+	return k
+}
 
 // Address is the key of a caller who has not signed in. The 64 bits of an IPv6 network count as one address, because everybody
 // there has as many as they like.
@@ -44,7 +62,7 @@ func Address(a netip.Addr) Key {
 }
 
 // Anonymous reports whether the key is that of a caller who has not signed in.
-func (k Key) Anonymous() bool { return k.kind == address }
+func (k Key) Anonymous() bool { return k.kind == address || k.unsigned }
 
 // Hash writes the key to a hash, so that no two keys write the same.
 func (k Key) Hash(h *maphash.Hash) {
@@ -57,7 +75,11 @@ func (k Key) Hash(h *maphash.Hash) {
 	}
 	_, _ = h.Write(bytes[:])
 	_, _ = h.WriteString(k.name)
-	_ = h.WriteByte(0)
+	end := byte(0)
+	if k.unsigned {
+		end = 1
+	}
+	_ = h.WriteByte(end)
 }
 
 type contextKey struct{}

@@ -77,11 +77,31 @@ func TestSlots_someAreKeptForThoseWhoHaveSignedIn(t *testing.T) {
 		if !errors.As(err, &busy) || busy.Own || !strings.HasPrefix(err.Error(), "The server is busy.") {
 			t.Errorf("got %v", err)
 		}
+		if _, err := s.Enter(fair.With(t.Context(), fair.Identity("ann").Unsigned())); !errors.As(err, &busy) || busy.Own {
+			t.Errorf("an identity that is no user's: %v", err)
+		}
 		enter(t, s, fair.User(1))
-		enter(t, s, fair.Identity("system:serviceaccount:ci:builder"))
+		enter(t, s, fair.Identity("ann"))
 		if _, err := s.Enter(fair.With(t.Context(), fair.User(2))); !errors.As(err, &busy) || busy.Own {
 			t.Errorf("when all are taken: %v", err)
 		}
+	})
+}
+
+// A tenant has any number of service accounts.
+func TestSlots_serviceAccountsOfANamespaceAreOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fair.New("test", "requests", fair.Limits{Total: 8, Share: 2, Wait: time.Second})
+		account := func(name string) fair.Key { return fair.Identity("system:serviceaccount:" + name).Unsigned() }
+		enter(t, s, account("acme:a"))
+		enter(t, s, account("acme:b"))
+		_, err := s.Enter(fair.With(t.Context(), account("acme:c")))
+		var busy *fair.Busy
+		if !errors.As(err, &busy) || !busy.Own {
+			t.Errorf("got %v", err)
+		}
+		enter(t, s, account("other:a"))
+		enter(t, s, fair.Identity("system:serviceaccount:acme").Unsigned())
 	})
 }
 
@@ -335,7 +355,7 @@ func TestOf_sharesByPercent(t *testing.T) {
 
 func TestKey_tellsCallersApart(t *testing.T) {
 	all := []fair.Key{
-		{}, fair.User(1), fair.User(2), fair.Identity("1"), fair.Identity(""), nobody("0.0.0.1"), nobody("192.0.2.1"),
+		{}, fair.User(1), fair.User(2), fair.Identity("1"), fair.Identity("1").Unsigned(), fair.Identity(""), nobody("0.0.0.1"), nobody("192.0.2.1"),
 		nobody("2001:db8::1"), nobody("2001:db8:0:1::1"), fair.Address(netip.Addr{}),
 	}
 	seed, seen := maphash.MakeSeed(), map[uint64]fair.Key{}
