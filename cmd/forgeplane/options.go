@@ -92,6 +92,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 	o.gitLimits.bind(f)
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
 		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
+	f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
 		"networks and hosts that mirrors and imports may reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
 	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports may reach in public networks")
@@ -116,7 +117,6 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		o.rates.bind(f)
 		o.slots.bind(f)
 		bindQuotas(f, &o.quotas)
-		f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "how many repositories are packed at once, after pushes; 0 for none")
 		f.DurationVar(&o.maintenance.Timeout, "maintenance-timeout", o.maintenance.Timeout, "how long the packing of a repository may take")

@@ -8,17 +8,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// Imports take from seconds to hours, so they run beside the reconciles, a few at once.
+// Imports take from seconds to hours, so they run beside the reconciles, a few at once, and fewer of one tenant.
 const (
 	importers  = 4
+	importsOf  = 2
 	firstRetry = 10 * time.Second
 	lastRetry  = 10 * time.Minute
 	// limitRetry is for an import that the server does not allow, and that is most likely to end in the same way again.
@@ -31,12 +32,16 @@ type importFunc func(ctx context.Context, progress func(git.Progress)) error
 // importer runs imports. It is started by the manager.
 type importer struct {
 	clock clock.PassiveClock
-	queue workqueue.TypedInterface[types.UID]
+	// tenant says whom the import of a project is counted for.
+	tenant func(*v1alpha1.Project) fair.Key
 	// wake gets the project of each import that has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.Project]
 
-	mu   sync.Mutex
-	jobs map[types.UID]*job
+	mu    sync.Mutex
+	queue *fair.Queue[*job]
+	jobs  map[types.UID]*job
+	// launch starts a job; nil while the importer does not run.
+	launch func(*job, *fair.Hold)
 }
 
 // job is the import of one project, through all of its attempts.
@@ -62,9 +67,10 @@ func (j *job) tell(now time.Time) string {
 	return j.shown
 }
 
-func newImporter(clk clock.PassiveClock) *importer {
+func newImporter(clk clock.PassiveClock, tenant func(*v1alpha1.Project) fair.Key) *importer {
+	slots := fair.New("imports", "imports", fair.Limits{Total: importers, Share: importsOf})
 	return &importer{
-		clock: clk, queue: workqueue.NewTyped[types.UID](), jobs: map[types.UID]*job{},
+		clock: clk, tenant: tenant, queue: fair.NewQueue[*job](slots), jobs: map[types.UID]*job{},
 		wake: make(chan event.TypedGenericEvent[*v1alpha1.Project]),
 	}
 }
@@ -92,7 +98,8 @@ func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 			return state{err: j.err, retry: left}
 		}
 		j.project, j.run, j.active, j.phase, j.shownAt = p.DeepCopy(), run, true, "", time.Time{}
-		i.queue.Add(p.UID)
+		i.queue.Add(i.tenant(p), j)
+		i.dispatch()
 	}
 	return state{phase: j.tell(i.clock.Now())}
 }
@@ -109,52 +116,67 @@ func (i *importer) forget(uid types.UID) bool {
 		j.cancel()
 		return false
 	}
+	i.queue.Remove(j)
 	delete(i.jobs, uid)
 	return true
 }
 
+// dispatch starts what may start. The caller holds the lock.
+func (i *importer) dispatch() {
+	if i.launch == nil {
+		return
+	}
+	for {
+		j, hold := i.queue.Next(func(*job) bool { return true })
+		if hold == nil {
+			return
+		}
+		i.launch(j, hold)
+	}
+}
+
 // Start runs imports until ctx ends.
 func (i *importer) Start(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, i.queue.ShutDown)
+	var all sync.WaitGroup
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var workers wait.Group
-	for range importers {
-		workers.StartWithContext(ctx, func(ctx context.Context) {
-			for i.next(ctx) {
+	i.mu.Lock()
+	i.launch = func(j *job, hold *fair.Hold) {
+		attempt, cancel := context.WithCancel(fair.With(running, hold.Caller()))
+		j.cancel = cancel
+		project, run := j.project, j.run
+		all.Go(func() {
+			defer cancel()
+			err := run(attempt, func(p git.Progress) { i.heed(j, p) })
+			i.end(j, hold, err)
+			select {
+			case i.wake <- event.TypedGenericEvent[*v1alpha1.Project]{Object: project}:
+			case <-running.Done():
 			}
 		})
 	}
-	workers.Wait()
+	i.dispatch()
+	i.mu.Unlock()
+	<-ctx.Done()
+	i.mu.Lock()
+	i.launch = nil // before those that run end, and others have their turn
+	i.mu.Unlock()
+	stop()
+	all.Wait()
 	return nil
 }
 
-// next runs one import; it reports false when there will be no more.
-func (i *importer) next(ctx context.Context) bool {
-	uid, down := i.queue.Get()
-	if down {
-		return false
-	}
-	defer i.queue.Done(uid)
-	attempt, cancel := context.WithCancel(ctx)
-	defer cancel()
-
+// heed remembers how far an import is.
+func (i *importer) heed(j *job, p git.Progress) {
 	i.mu.Lock()
-	j := i.jobs[uid]
-	if j == nil {
-		i.mu.Unlock()
-		return true
-	}
-	j.cancel = cancel
-	project, run := j.project, j.run
-	i.mu.Unlock()
+	defer i.mu.Unlock()
+	j.phase = fmt.Sprintf("%s: %d%%", p.Phase, p.Percent)
+}
 
-	err := run(attempt, func(p git.Progress) {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		j.phase = fmt.Sprintf("%s: %d%%", p.Phase, p.Percent)
-	})
-
+// end says how an attempt has ended, and starts the next one.
+func (i *importer) end(j *job, hold *fair.Hold, err error) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	j.active, j.cancel, j.err = false, nil, err
 	if err != nil {
 		retry := min(firstRetry<<min(j.attempts, 10), lastRetry)
@@ -164,12 +186,8 @@ func (i *importer) next(ctx context.Context) bool {
 		j.retry = i.clock.Now().Add(wait.Jitter(retry, 0.2))
 		j.attempts++
 	} else {
-		delete(i.jobs, uid)
+		delete(i.jobs, j.project.UID)
 	}
-	i.mu.Unlock()
-	select {
-	case i.wake <- event.TypedGenericEvent[*v1alpha1.Project]{Object: project}:
-	case <-ctx.Done():
-	}
-	return true
+	i.queue.Done(hold)
+	i.dispatch()
 }

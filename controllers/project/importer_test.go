@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -25,7 +26,7 @@ type line struct {
 func newLine(t *testing.T) line {
 	t.Helper()
 	clk := clocktesting.NewFakePassiveClock(time.Now())
-	l := line{newImporter(clk), clk}
+	l := line{newImporter(clk, func(p *v1alpha1.Project) fair.Key { return fair.Namespace(p.Namespace) }), clk}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Start(ctx) }()
@@ -128,28 +129,50 @@ func TestForgettingEndsAnImport(t *testing.T) {
 	g.Expect(l.forget(p.UID)).To(BeTrue())
 }
 
-func TestFewImportsRunAtOnceAndTheOthersWait(t *testing.T) {
-	g := NewWithT(t)
-	l := newLine(t)
-	began := make(chan string, 10)
-	begin := func(name string) {
-		l.begin(named(name), func(ctx context.Context, _ func(git.Progress)) error {
+// endless has the import of a project run until it is forgotten, and tells of it when it begins.
+func (l line) endless(began chan string, namespace string, names ...string) {
+	for _, name := range names {
+		p := named(name)
+		p.Namespace = namespace
+		l.begin(p, func(ctx context.Context, _ func(git.Progress)) error {
 			began <- name
 			<-ctx.Done()
 			return ctx.Err()
 		})
 	}
-	for i := range importers {
-		begin(fmt.Sprint(i))
+}
+
+// listen takes what the controller would hear.
+func (l line) listen(t *testing.T) {
+	t.Helper()
+	go func() {
+		for {
+			select {
+			case <-l.wake:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+}
+
+func TestImports_ofOneNamespaceLeaveSlotsToOthers(t *testing.T) {
+	g := NewWithT(t)
+	l, began := newLine(t), make(chan string, 20)
+	l.listen(t)
+	l.endless(began, "attacker", "a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7")
+	for range importsOf {
+		g.Eventually(began).Should(Receive(HavePrefix("a")))
 	}
-	for range importers {
-		g.Eventually(began).Should(Receive())
+	l.endless(began, "victim", "v0", "v1", "v2")
+	for range importers - importsOf {
+		g.Eventually(began).Should(Receive(HavePrefix("v")))
 	}
-	begin("late")
-	g.Consistently(began).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
-	g.Expect(l.forget("late")).To(BeTrue(), "one that waits is gone at once")
-	begin("later")
-	g.Expect(l.forget("0")).To(BeFalse())
-	g.Eventually(l.wake).Should(Receive(HaveField("Object.Name", "0")))
-	g.Eventually(began).Should(Receive(Equal("later")))
+	g.Consistently(began).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "%d run", importers)
+	g.Expect(l.forget("v2")).To(BeTrue(), "one that waits is gone at once")
+	l.endless(began, "newcomer", "n0")
+	g.Expect(l.forget("a0")).To(BeFalse())
+	g.Eventually(began).Should(Receive(Equal("n0")), "who has nothing goes ahead of who has waited with much")
+	g.Expect(l.forget("v0")).To(BeFalse())
+	g.Eventually(began).Should(Receive(Equal("a2")))
 }

@@ -134,7 +134,7 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 		hasten(m, want)
 	}
 	if at.phase == idle && (due(m, want, now) || m.Status.LastError != "" && c.pool.corrected(m.UID, want)) {
-		at = c.pool.begin(m, ready.host, want, c.push(m, ready))
+		at = c.pool.begin(m, target{c.repositories.Tenant(p), ready.host}, want, c.push(m, ready))
 		m.Status.HandledSync = requested(m)
 	}
 	show(m, at)
@@ -187,7 +187,7 @@ func (c *Controller) project(ctx context.Context, m *v1alpha1.RemoteMirror) (cat
 	return scope, reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path())
 }
 
-// checkTarget returns the host of the target, unless it is one that can be refused without asking for its address.
+// checkTarget returns the host of the target, however it is written, unless it is one that can be refused without asking for its address.
 func (c *Controller) checkTarget(m *v1alpha1.RemoteMirror) (string, error) {
 	u, err := url.Parse(m.Spec.URL)
 	if err != nil || u.Hostname() == "" {
@@ -196,5 +196,5 @@ func (c *Controller) checkTarget(m *v1alpha1.RemoteMirror) (string, error) {
 	if err := c.options.Egress.CheckHost(u.Hostname()); err != nil {
 		return "", frame.Stalled(v1alpha1.ReasonTargetRefused, "url: %s: %w", u.Hostname(), err)
 	}
-	return u.Hostname(), nil
+	return egress.Canonical(u.Hostname()), nil
 }

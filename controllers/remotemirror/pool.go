@@ -2,7 +2,6 @@ package remotemirror
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,21 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// pool runs pushes beside the reconciles, so many at once and so many to one host. It is started by the manager.
+// pool runs pushes beside the reconciles, so many at once and so many to one host, and about half as many of one tenant. It is started
+// by the manager.
 type pool struct {
 	clock  clock.PassiveClock
 	limits Limits
 	// wake gets the mirror of each push that begins after having waited, or has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]
 
-	mu      sync.Mutex
-	jobs    map[types.UID]*job
-	waiting []*job
-	running int
-	hosts   map[string]int
+	mu    sync.Mutex
+	jobs  map[types.UID]*job
+	queue *fair.Queue[*job]
+	// hosts are those that something is pushed to.
+	hosts map[string]*host
 	// secrets are the versions of the Secrets when pushes were begun last.
 	secrets map[types.UID]string
 	// launch starts a job; nil while the pool does not run.
@@ -38,14 +39,29 @@ type pushFunc func(ctx context.Context) (git.PushResult, error)
 // job is one push of one mirror.
 type job struct {
 	mirror *v1alpha1.RemoteMirror
-	host   string
+	to     target
 	goal   goal
 	run    pushFunc
+
+	// hold is one of the pushes that run, and seat one of those to the host, while it runs.
+	hold, seat *fair.Hold
 
 	started, ended time.Time
 	cancel         context.CancelFunc
 	result         git.PushResult
 	err            error
+}
+
+// target is where a push goes to, and for whom.
+type target struct {
+	tenant fair.Key
+	host   string
+}
+
+// host is one that something is pushed to.
+type host struct {
+	slots   *fair.Slots
+	pushing int
 }
 
 // goal is what a push is to bring about.
@@ -79,18 +95,22 @@ type report struct {
 func newPool(clk clock.PassiveClock, l Limits) *pool {
 	return &pool{
 		clock: clk, limits: l, wake: make(chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]),
-		jobs: map[types.UID]*job{}, hosts: map[string]int{}, secrets: map[types.UID]string{},
+		jobs: map[types.UID]*job{}, queue: fair.NewQueue[*job](fair.New("mirrors", "pushes to mirrors", shared(l.Concurrency))),
+		hosts: map[string]*host{}, secrets: map[types.UID]string{},
 	}
 }
 
+// shared are the limits of so many pushes at once. Half of them stay for other tenants.
+func shared(number int) fair.Limits { return fair.Limits{Total: number, Share: (number + 1) / 2} }
+
 // begin has a push run when its turn comes, unless the mirror has one.
-func (p *pool) begin(m *v1alpha1.RemoteMirror, host string, g goal, run pushFunc) report {
+func (p *pool) begin(m *v1alpha1.RemoteMirror, to target, g goal, run pushFunc) report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.jobs[m.UID] == nil {
-		j := &job{mirror: m.DeepCopy(), host: host, goal: g, run: run}
+		j := &job{mirror: m.DeepCopy(), to: to, goal: g, run: run}
 		p.jobs[m.UID], p.secrets[m.UID] = j, g.secret
-		p.waiting = append(p.waiting, j)
+		p.queue.Add(to.tenant, j)
 		p.dispatch()
 	}
 	return p.jobs[m.UID].report()
@@ -139,49 +159,72 @@ func (p *pool) forget(uid types.UID) {
 		return
 	}
 	delete(p.jobs, uid)
-	p.waiting = slices.DeleteFunc(p.waiting, func(w *job) bool { return w == j })
+	p.queue.Remove(j)
 	if j.cancel != nil {
 		j.cancel()
 	}
 }
 
-// dispatch starts what may start, in the order of arrival as far as the hosts let it. The caller holds the lock.
-func (p *pool) dispatch() {
-	if p.launch == nil {
-		return
-	}
-	var still []*job
-	for _, j := range p.waiting {
-		if p.running >= p.limits.Concurrency || p.hosts[j.host] >= p.limits.PerHost {
-			still = append(still, j)
-			continue
+// dispatch starts what may start, and returns it. The caller holds the lock.
+func (p *pool) dispatch() (begun []*job) {
+	for p.launch != nil {
+		j, hold := p.queue.Next(p.seat)
+		if hold == nil {
+			break
 		}
-		p.running++
-		p.hosts[j.host]++
-		j.started = p.clock.Now()
+		j.hold, j.started = hold, p.clock.Now()
 		p.launch(j)
+		begun = append(begun, j)
 	}
-	p.waiting = still
+	return begun
+}
+
+// seat takes one of the pushes to a host for a job, and reports whether there is one.
+func (p *pool) seat(j *job) bool {
+	h := p.hosts[j.to.host]
+	if h == nil {
+		h = &host{slots: fair.New("mirrors-of-one-host", "pushes to this host", shared(p.limits.PerHost))}
+	}
+	if j.seat = h.slots.Try(fair.With(context.Background(), j.to.tenant), 1); j.seat == nil {
+		return false
+	}
+	h.pushing++
+	p.hosts[j.to.host] = h
+	return true
+}
+
+// rise gives back what a job has had.
+func (p *pool) rise(j *job) {
+	j.seat.Leave()
+	p.queue.Done(j.hold)
+	if h := p.hosts[j.to.host]; h.pushing == 1 {
+		delete(p.hosts, j.to.host)
+	} else {
+		h.pushing--
+	}
 }
 
 // Start runs pushes until ctx ends.
 func (p *pool) Start(ctx context.Context) error {
 	var all sync.WaitGroup
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	p.mu.Lock()
 	p.launch = func(j *job) {
-		attempt, cancel := context.WithCancel(ctx)
+		attempt, cancel := context.WithCancel(fair.With(running, j.to.tenant))
 		j.cancel = cancel
 		all.Go(func() {
 			defer cancel()
-			p.push(attempt, ctx.Done(), j)
+			p.push(attempt, running.Done(), j)
 		})
 	}
 	p.dispatch()
 	p.mu.Unlock()
 	<-ctx.Done()
 	p.mu.Lock()
-	p.launch = nil
+	p.launch = nil // before those that run end, and others have their turn
 	p.mu.Unlock()
+	stop()
 	all.Wait()
 	return nil
 }
@@ -191,18 +234,8 @@ func (p *pool) push(ctx context.Context, end <-chan struct{}, j *job) {
 	result, err := j.run(ctx)
 	p.mu.Lock()
 	j.result, j.err, j.ended, j.cancel = result, err, p.clock.Now(), nil
-	p.running--
-	if p.hosts[j.host]--; p.hosts[j.host] == 0 {
-		delete(p.hosts, j.host)
-	}
-	before := p.waiting
-	p.dispatch()
-	news := []*job{j}
-	for _, w := range before {
-		if !w.started.IsZero() {
-			news = append(news, w)
-		}
-	}
+	p.rise(j)
+	news := append([]*job{j}, p.dispatch()...)
 	p.mu.Unlock()
 	for _, n := range news {
 		select {

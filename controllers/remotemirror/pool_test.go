@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
@@ -32,6 +33,9 @@ func newLine(t *testing.T, l Limits) *pool {
 func named(name string) *v1alpha1.RemoteMirror {
 	return &v1alpha1.RemoteMirror{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
+
+// to is a host to which somebody has mirrors who has none to others.
+func to(host string) target { return target{fair.Namespace(host), host} }
 
 // held is a push that tells when it begins, and ends with what is sent, or with its context.
 type held struct {
@@ -59,9 +63,9 @@ func TestAPushIsToldOfOnce(t *testing.T) {
 	m := named("a")
 	g.Expect(p.look(m.UID).phase).To(Equal(idle))
 	want := goal{refs: "r", rules: "s"}
-	p.begin(m, "host", want, h.push("a"))
+	p.begin(m, to("host"), want, h.push("a"))
 	g.Eventually(func() phase { return p.look(m.UID).phase }).Should(Equal(pushing))
-	g.Expect(p.begin(m, "host", goal{refs: "other"}, h.push("b")).goal).To(Equal(want), "one at a time")
+	g.Expect(p.begin(m, to("host"), goal{refs: "other"}, h.push("b")).goal).To(Equal(want), "one at a time")
 	g.Eventually(h.began).Should(Receive(Equal("a")))
 	h.end <- errors.New("refused")
 	g.Eventually(p.wake).Should(Receive(HaveField("Object.Name", "a")))
@@ -78,10 +82,10 @@ func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 3, PerHost: 2}), newHeld()
 	for i := range 4 {
-		p.begin(named(fmt.Sprint("busy-", i)), "busy", goal{}, h.push("busy"))
+		p.begin(named(fmt.Sprint("busy-", i)), target{fair.Namespace(fmt.Sprint(i)), "busy"}, goal{}, h.push("busy"))
 	}
-	p.begin(named("quiet"), "quiet", goal{}, h.push("quiet"))
-	p.begin(named("late"), "late", goal{}, h.push("late"))
+	p.begin(named("quiet"), to("quiet"), goal{}, h.push("quiet"))
+	p.begin(named("late"), to("late"), goal{}, h.push("late"))
 	for range 3 {
 		g.Eventually(h.began).Should(Receive(BeElementOf("busy", "quiet")))
 	}
@@ -89,17 +93,7 @@ func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
 	g.Expect(p.look("quiet").phase).To(Equal(pushing), "who waits for a host keeps nobody else waiting")
 	g.Expect(p.look("late").phase).To(Equal(queued), "there are three")
 	g.Consistently(h.began).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() {
-		for {
-			select {
-			case <-p.wake:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	listen(t, p)
 	for range 6 {
 		select {
 		case h.end <- nil:
@@ -112,13 +106,76 @@ func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
 	}
 }
 
+// listen takes what the controller would hear.
+func listen(t *testing.T, p *pool) {
+	t.Helper()
+	go func() {
+		for {
+			select {
+			case <-p.wake:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+}
+
+func TestPushes_ofOneTenantLeaveSlotsToOthers(t *testing.T) {
+	g := NewWithT(t)
+	p, h := newLine(t, Limits{Concurrency: 8, PerHost: 4}), newHeld()
+	listen(t, p)
+	begin := func(tenant, name, host string) {
+		p.begin(named(name), target{fair.Namespace(tenant), host}, goal{}, h.push(name))
+	}
+	for i := range 5000 {
+		begin("attacker", fmt.Sprint("a", i), []string{"a.attacker.example", "b.attacker.example"}[i%2])
+	}
+	begin("victim", "v", "git.example")
+	g.Eventually(func() phase { return p.look("v").phase }).Should(Equal(pushing), "it does not wait for 5,000 of somebody else")
+	for range 5 {
+		g.Eventually(h.began).Should(Receive())
+	}
+	g.Consistently(h.began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "half of the slots are for others")
+	for i := range 4 {
+		name := fmt.Sprint("other-", i)
+		begin(name, name, name+".example")
+	}
+	g.Expect(p.look("other-2").phase).To(Equal(pushing))
+	g.Expect(p.look("other-3").phase).To(Equal(queued), "all eight run")
+	p.forget("a0")
+	g.Eventually(func() phase { return p.look("other-3").phase }).Should(Equal(pushing), "who has nothing goes ahead of who has much")
+	p.forget("v")
+	g.Eventually(func() phase { return p.look("a4").phase }).Should(Equal(pushing), "what nobody else needs")
+}
+
+func TestPushes_ofOneTenantLeaveAHostToOthers(t *testing.T) {
+	g := NewWithT(t)
+	p, h := newLine(t, Limits{Concurrency: 8, PerHost: 4}), newHeld()
+	for i := range 4 {
+		p.begin(named(fmt.Sprint("a", i)), target{fair.Namespace("attacker"), "git.example"}, goal{}, h.push("attacker"))
+	}
+	g.Eventually(func() phase { return p.look("a1").phase }).Should(Equal(pushing))
+	g.Expect(p.look("a2").phase).To(Equal(queued), "half of what one host gets is for others")
+	p.begin(named("v"), target{fair.Namespace("victim"), "git.example"}, goal{}, h.push("victim"))
+	g.Expect(p.look("v").phase).To(Equal(pushing))
+}
+
+func TestPushes_areOnBehalfOfTheirTenant(t *testing.T) {
+	p, who := newLine(t, DefaultLimits()), make(chan fair.Key, 1)
+	p.begin(named("a"), target{fair.Namespace("acme"), "git.example"}, goal{}, func(ctx context.Context) (git.PushResult, error) {
+		who <- fair.From(ctx)
+		return git.PushResult{}, nil
+	})
+	NewWithT(t).Eventually(who).Should(Receive(Equal(fair.Namespace("acme"))))
+}
+
 func TestForgettingEndsAPush(t *testing.T) {
 	g := NewWithT(t)
 	p, h := newLine(t, Limits{Concurrency: 1, PerHost: 1}), newHeld()
 	p.forget("nobody")
-	p.begin(named("a"), "host", goal{}, h.push("a"))
-	p.begin(named("b"), "host", goal{}, h.push("b"))
-	p.begin(named("c"), "host", goal{}, h.push("c"))
+	p.begin(named("a"), to("host"), goal{}, h.push("a"))
+	p.begin(named("b"), to("host"), goal{}, h.push("b"))
+	p.begin(named("c"), to("host"), goal{}, h.push("c"))
 	g.Eventually(h.began).Should(Receive(Equal("a")))
 	p.forget("b")
 	p.forget("a")

@@ -88,6 +88,19 @@ func Parse(allowed []string) (*Policy, error) {
 	return p, nil
 }
 
+// Canonical returns one way to write a host: a name in lower case without a dot at the end, and an address as package netip writes it,
+// without a zone, in IPv4 where it is one.
+func Canonical(host string) string {
+	name := canonical(host)
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.WithZone("").Unmap().String()
+	}
+	if addr := numeric(name); addr.IsValid() {
+		return addr.String()
+	}
+	return name
+}
+
 func canonical(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // Check returns why an address may not be connected to, or nil. host is what it was resolved from.

@@ -110,3 +110,15 @@ func TestHostsThatNeedNoResolving(t *testing.T) {
 		}
 	}
 }
+
+func TestCanonical(t *testing.T) {
+	for host, want := range map[string]string{
+		"a.example": "a.example", "A.Example": "a.example", "a.example.": "a.example", "A.EXAMPLE.": "a.example",
+		"192.0.2.1": "192.0.2.1", "192.0.2.1.": "192.0.2.1", "0xc0000201": "192.0.2.1", "192.0.513": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1",
+		"2001:DB8:0:0::1": "2001:db8::1", "fe80::1%25eth0": "fe80::1", "fe80::1%eth0": "fe80::1", "": "",
+	} {
+		if got := egress.Canonical(host); got != want {
+			t.Errorf("%s: got %s, want %s", host, got, want)
+		}
+	}
+}

@@ -25,6 +25,7 @@ const (
 	user
 	identity
 	address
+	namespace
 )
 
 // User is the key of a user, by the REST id, whichever token or identity the user calls with.
@@ -47,6 +48,9 @@ func (k Key) Unsigned() Key {
 	k.unsigned = true
 	return k
 }
+
+// Namespace is the key of a namespace, for what its objects have Forgeplane do while nobody waits for it.
+func Namespace(name string) Key { return Key{kind: namespace, name: name} }
 
 // Address is the key of a caller who has not signed in. The 64 bits of an IPv6 network count as one address, because everybody
 // there has as many as they like.

@@ -355,7 +355,8 @@ func TestOf_sharesByPercent(t *testing.T) {
 
 func TestKey_tellsCallersApart(t *testing.T) {
 	all := []fair.Key{
-		{}, fair.User(1), fair.User(2), fair.Identity("1"), fair.Identity("1").Unsigned(), fair.Identity(""), nobody("0.0.0.1"), nobody("192.0.2.1"),
+		{}, fair.User(1), fair.User(2), fair.Identity("1"), fair.Identity("1").Unsigned(), fair.Identity(""), fair.Namespace("1"), fair.Namespace(""),
+		nobody("0.0.0.1"), nobody("192.0.2.1"),
 		nobody("2001:db8::1"), nobody("2001:db8:0:1::1"), fair.Address(netip.Addr{}),
 	}
 	seed, seen := maphash.MakeSeed(), map[uint64]fair.Key{}

@@ -35,6 +35,8 @@ type Repositories struct {
 	small, large *lru.Cache
 	// waiters is nil where nobody waits.
 	waiters *waiters
+	// home is the namespace in which REST makes projects for users.
+	home string
 }
 
 // New returns a finder that works with engine.

@@ -163,7 +163,7 @@ var _ = Describe("The chart", func() {
 			"--max-import-size=0", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--quota-retained=20", "--quota-retained-size=30Gi",
-			"--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--home-namespace=homes",
+			"--home-namespace=homes", "--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
 			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50",
 			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--trusted-proxies=10.0.0.0/8,fd00::/8",
@@ -182,7 +182,7 @@ var _ = Describe("The chart", func() {
 			Expect(environment).To(HaveLen(1))
 			Expect(environment[0].Name).To(Equal("FORGEPLANE_ACTIVITY_DATABASE"))
 			Expect(environment[0].ValueFrom.SecretKeyRef.Key).To(Equal("dsn"))
-			Expect(args(rendered, part)).To(ContainElement(HavePrefix("--allow-private-targets=10.0.0.0/8,")))
+			Expect(args(rendered, part)).To(ContainElements(HavePrefix("--allow-private-targets=10.0.0.0/8,"), "--home-namespace=homes"))
 		}
 		for _, o := range rendered {
 			Expect(o.GetName()).NotTo(BeElementOf("forgeplane-all", "forgeplane-activity"), o.GetKind())

@@ -69,12 +69,12 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --quota-retained={{ int $values.quotas.retained }}
 - --quota-retained-size={{ $values.quotas.retainedSize }}
 {{- end }}
+- --home-namespace={{ $values.homeNamespace }}
 {{- if ne .part "manager" }}
 - {{ printf "--external-url=%s" (include "forgeplane.externalURL" .root) | quote }}
 {{- with $values.kubernetesURL }}
 - {{ printf "--kubernetes-url=%s" . | quote }}
 {{- end }}
-- --home-namespace={{ $values.homeNamespace }}
 - --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
 - --rate-limit-unauthenticated={{ int $values.rateLimit.unauthenticated }}
 - --rate-limit-git-authenticated={{ int $values.rateLimit.gitAuthenticated }}
