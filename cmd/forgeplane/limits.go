@@ -12,15 +12,15 @@ import (
 
 // limits are the flags that bound what git takes, and what is given to it. 0 is no limit.
 type limits struct {
-	memory, memoryTotal, archive, push, unpacked, repository, imported resource.QuantityValue
-	cpu, importTime                                                    time.Duration
+	memory, memoryTotal, archive, push, unpacked, repository, imported, importUnpacked resource.QuantityValue
+	cpu, importTime                                                                    time.Duration
 }
 
 func defaultLimits() limits {
 	d := git.DefaultLimits
 	return limits{
 		memory: bytesValue(d.Memory), memoryTotal: bytesValue(git.HalfMemory()), archive: bytesValue(d.Archive), push: bytesValue(d.Push), unpacked: bytesValue(d.PushUnpacked), repository: bytesValue(d.Repository),
-		imported: bytesValue(d.Import), cpu: d.CPU, importTime: d.ImportTime,
+		imported: bytesValue(d.Import), importUnpacked: bytesValue(d.ImportUnpacked), cpu: d.CPU, importTime: d.ImportTime,
 	}
 }
 
@@ -33,10 +33,11 @@ func (l *limits) bind(f *pflag.FlagSet) {
 	f.Var(&l.memoryTotal, "git-memory-total", "memory that all git processes may have together, the files that they map aside; half of what the container or the machine has by default; 0 for any amount")
 	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process may take; 0 for any amount")
 	f.Var(&l.archive, "max-archive-size", "size of an archive before it is compressed; 0 for any size")
-	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each of them when it is unpacked; 0 for any size")
+	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each object of a push or an import when it is unpacked; 0 for any size")
 	f.Var(&l.unpacked, "max-push-unpacked-size", "size of all objects of one push together when they are unpacked; 0 for any size")
 	f.Var(&l.repository, "max-repository-size", "size on disk from which on a repository takes nothing more; 0 for any size")
 	f.Var(&l.imported, "max-import-size", "size on disk of an imported repository; 0 for any size")
+	f.Var(&l.importUnpacked, "max-import-unpacked-size", "size of all objects of an import together when they are unpacked; 0 for any size")
 	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "how long an import may take; 0 for any time")
 }
 
@@ -51,6 +52,7 @@ func (l *limits) validate() error {
 	}
 	for flag, value := range map[string]*resource.QuantityValue{
 		"max-archive-size": &l.archive, "max-push-size": &l.push, "max-push-unpacked-size": &l.unpacked, "max-repository-size": &l.repository, "max-import-size": &l.imported,
+		"max-import-unpacked-size": &l.importUnpacked,
 	} {
 		if value.Sign() < 0 {
 			return fmt.Errorf("--%s must be a size, or 0 for any size, not %s", flag, value)
@@ -69,7 +71,7 @@ func (l *limits) git() git.Limits {
 	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
 	return git.Limits{
 		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), PushUnpacked: size(l.unpacked), Repository: size(l.repository),
-		Import: size(l.imported), ImportTime: unlimited(l.importTime),
+		Import: size(l.imported), ImportTime: unlimited(l.importTime), ImportUnpacked: size(l.importUnpacked),
 	}
 }
 

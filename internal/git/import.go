@@ -45,8 +45,8 @@ type Progress struct {
 }
 
 // Import makes the repository a copy of the branches and tags of another one. If the repository exists already it does
-// nothing, whatever the options say. The error is a *LimitError past Limits.Import, which is looked at each second and in the end, and
-// past Limits.ImportTime. A transfer that stands still for a minute ends in any case.
+// nothing, whatever the options say. The error is a *LimitError past Limits.Import, which is looked at each second and in the end,
+// past Limits.Push and Limits.ImportUnpacked in objects once they are unpacked, and past Limits.ImportTime. A transfer that stands still for a minute ends in any case.
 func (r *Repository) Import(ctx context.Context, o ImportOptions) error {
 	source, err := o.source()
 	if err != nil {
@@ -110,6 +110,9 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 		return err
 	} else if most > 0 && n > most {
 		return tooLarge
+	}
+	if err := r.admitImport(ctx); err != nil {
+		return err
 	}
 	if err := r.run(ctx, r.command("pack-refs", "--all")); err != nil {
 		return err

@@ -224,3 +224,34 @@ func TestImport_ofTooManyRefs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What is small on disk and large once it is unpacked does not come in by an import either.
+func TestImport_unpacksTooMuch(t *testing.T) {
+	one, many := gittest.New(t, "sha1"), gittest.New(t, "sha1")
+	one.Commit(t, "zeros", strings.Repeat("\x00", 8<<20))
+	for i := range 9 {
+		many.Commit(t, fmt.Sprint("zeros", i), strings.Repeat(fmt.Sprint(i), 1<<20))
+	}
+	for about, tt := range map[string]struct {
+		from   *gittest.Client
+		limits git.Limits
+		want   string
+	}{
+		"an object": {one, git.Limits{Push: 1 << 20}, "The object " + one.Git(t, "rev-parse", "HEAD:zeros") +
+			" has 8388608 bytes when it is unpacked, more than the 1 MiB that the server allows an object."},
+		"all together": {many, git.Limits{ImportUnpacked: 8 << 20},
+			"The repository has more than the 8 MiB that the server allows all objects of an import together when they are unpacked."},
+		"as many as allowed": {many, git.Limits{Push: 1 << 20, PushUnpacked: 1 << 20, ImportUnpacked: 10 << 20}, ""},
+		"without limits":     {one, git.Limits{Push: -1, ImportUnpacked: -1}, ""},
+	} {
+		storage := t.TempDir()
+		r := repository(t, limited(t, "", tt.limits), storage, "1.git")
+		err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + tt.from.Dir, AllowFile: true})
+		if git.LimitReached(err) != tt.want || tt.want == "" && err != nil {
+			t.Errorf("%s: got %v, want %q", about, err, tt.want)
+		}
+		if left := names(t, storage); tt.want != "" && len(left) > 0 {
+			t.Errorf("%s: left behind: %v", about, left)
+		}
+	}
+}

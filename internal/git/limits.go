@@ -19,7 +19,8 @@ type Limits struct {
 	CPU time.Duration
 	// Archive is how many bytes an archive may have before it is compressed. 2 GiB by default.
 	Archive int64
-	// Push is how many bytes the objects of one push may have as they are sent, and each of them when it is unpacked. 2 GiB by default.
+	// Push is how many bytes the objects of one push may have as they are sent, and each object when it is unpacked, that of an import as
+	// well. 2 GiB by default.
 	Push int64
 	// PushUnpacked is how many bytes the objects of one push may have together when they are unpacked. 64 GiB by default: a long history
 	// has thirty times of what is sent.
@@ -30,11 +31,13 @@ type Limits struct {
 	// hours by default.
 	Import     int64
 	ImportTime time.Duration
+	// ImportUnpacked is how many bytes the objects of an import may have together when they are unpacked. 320 GiB by default.
+	ImportUnpacked int64
 }
 
 // DefaultLimits are those of which nobody has said anything.
 var DefaultLimits = Limits{
-	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour,
+	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour, ImportUnpacked: 320 << 30,
 }
 
 // complete returns the limits with their defaults; 0 is no limit in them.
@@ -44,6 +47,7 @@ func (l Limits) complete() Limits {
 		Push: or(l.Push, DefaultLimits.Push), PushUnpacked: or(l.PushUnpacked, DefaultLimits.PushUnpacked),
 		Repository: or(l.Repository, DefaultLimits.Repository),
 		Import:     or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
+		ImportUnpacked: or(l.ImportUnpacked, DefaultLimits.ImportUnpacked),
 	}
 }
 

@@ -1,16 +1,9 @@
 package git
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"io/fs"
-	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -23,10 +16,15 @@ func (r *Repository) CheckPush(ctx context.Context, q *Quarantine, updates ...Re
 	if q == nil {
 		return r.checkRemoval(ctx, updates)
 	}
-	if err := r.checkObjects(ctx, q); err != nil {
+	l := r.engine.limits
+	if err := r.admit(ctx, admission{
+		objects: filepath.Join("objects", q.name), each: l.Push, together: l.PushUnpacked,
+		large: "the server takes in one push",
+		much:  limitf("The objects of the push have more than the %s together that the server takes in one push when they are unpacked.", FormatBytes(l.PushUnpacked)),
+	}); err != nil {
 		return err
 	}
-	limit := r.engine.limits.Repository
+	limit := l.Repository
 	if limit == 0 {
 		return nil
 	}
@@ -103,52 +101,4 @@ func (r *Repository) remeasured(n int64) measured {
 	m := measured{bytes: n, at: time.Now()}
 	remember(r, measuring, "", m, 100)
 	return m
-}
-
-// mostExpansion is how many times larger something can be than what zlib makes of it.
-const mostExpansion = 1032
-
-// checkObjects looks for objects that are too large once they are unpacked, one of them or all together. Deltas have no bound in how
-// much they unpack to.
-func (r *Repository) checkObjects(ctx context.Context, q *Quarantine) error {
-	each, together := r.engine.limits.Push, r.engine.limits.PushUnpacked
-	if each == 0 && together == 0 {
-		return nil
-	}
-	bytes, packed := int64(0), false
-	err := walk(ctx, filepath.Join(r.dir, "objects", q.name), func(path string, info fs.FileInfo) error {
-		if !info.IsDir() {
-			bytes += info.Size()
-			packed = packed || strings.HasSuffix(path, ".pack")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	fits := func(limit int64) bool { return limit == 0 || bytes <= limit/mostExpansion }
-	if !packed && fits(each) && fits(together) {
-		return nil
-	}
-	c := r.command("cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectname) %(objectsize)")
-	c.env = append(c.env, "GIT_OBJECT_DIRECTORY=objects/"+q.name)
-	return r.pipe(ctx, c, func(out io.Reader) error {
-		sum := int64(0)
-		for lines := bufio.NewScanner(out); ; {
-			if !lines.Scan() {
-				return lines.Err()
-			}
-			id, text, _ := strings.Cut(lines.Text(), " ")
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return fmt.Errorf("git cat-file: unexpected line %.100q", lines.Bytes())
-			}
-			if each > 0 && n > each {
-				return limitf("The object %s has %d bytes when it is unpacked, more than the %s that the server takes in one push.", id, n, FormatBytes(each))
-			}
-			if sum += min(n, math.MaxInt64-sum); together > 0 && sum > together {
-				return limitf("The objects of the push have more than the %s together that the server takes in one push when they are unpacked.", FormatBytes(together))
-			}
-		}
-	})
 }

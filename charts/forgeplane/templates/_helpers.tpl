@@ -60,6 +60,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --max-push-unpacked-size={{ .pushUnpackedSize }}
 - --max-repository-size={{ .repositorySize }}
 - --max-import-size={{ .importSize }}
+- --max-import-unpacked-size={{ .importUnpackedSize }}
 - --import-timeout={{ .importTimeout }}
 {{- end }}
 {{- if ne .part "apiserver" }}

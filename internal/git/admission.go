@@ -1,0 +1,85 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// admission is what objects that somebody else has made must keep to before they count as part of a repository.
+type admission struct {
+	// objects is their directory, within that of the repository.
+	objects string
+	// each and together are how many bytes one of them and all of them may have when they are unpacked. 0 is no limit.
+	each, together int64
+	// large ends the sentence about one that has more, and much is about all of them.
+	large string
+	much  error
+}
+
+// admitImport returns a *LimitError where the objects of the repository are too large for an import.
+func (r *Repository) admitImport(ctx context.Context) error {
+	l := r.engine.limits
+	return r.admit(ctx, admission{
+		objects: "objects", each: l.Push, together: l.ImportUnpacked,
+		large: "the server allows an object",
+		much: limitf("The repository has more than the %s that the server allows all objects of an import together when they are unpacked.",
+			FormatBytes(l.ImportUnpacked)),
+	})
+}
+
+// mostExpansion is how many times larger something can be than what zlib makes of it.
+const mostExpansion = 1032
+
+// admit looks for objects that are too large once they are unpacked, one of them or all together. Deltas have no bound in how much they
+// unpack to.
+func (r *Repository) admit(ctx context.Context, a admission) error {
+	if a.each == 0 && a.together == 0 {
+		return nil
+	}
+	bytes, packed := int64(0), false
+	err := walk(ctx, filepath.Join(r.dir, a.objects), func(path string, info fs.FileInfo) error {
+		if !info.IsDir() {
+			bytes += info.Size()
+			packed = packed || strings.HasSuffix(path, ".pack")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fits := func(limit int64) bool { return limit == 0 || bytes <= limit/mostExpansion }
+	if !packed && fits(a.each) && fits(a.together) {
+		return nil
+	}
+	c := r.command("cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectname) %(objectsize)")
+	c.env = append(c.env, "GIT_OBJECT_DIRECTORY="+a.objects)
+	return r.pipe(ctx, c, a.check)
+}
+
+// check reads the ids and sizes of the objects.
+func (a admission) check(sizes io.Reader) error {
+	sum := int64(0)
+	for lines := bufio.NewScanner(sizes); ; {
+		if !lines.Scan() {
+			return lines.Err()
+		}
+		id, text, _ := strings.Cut(lines.Text(), " ")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("git cat-file: unexpected line %.100q", lines.Bytes())
+		}
+		if a.each > 0 && n > a.each {
+			return limitf("The object %s has %d bytes when it is unpacked, more than the %s that %s.", id, n, FormatBytes(a.each), a.large)
+		}
+		if sum += min(n, math.MaxInt64-sum); a.together > 0 && sum > a.together {
+			return a.much
+		}
+	}
+}
