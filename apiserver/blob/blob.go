@@ -19,13 +19,22 @@ import (
 const (
 	// large is how many bytes a blob has that is encoded piece by piece.
 	large = 1 << 20
-	// limited is how many bytes one has that a caller gets in Base64 aMinute times a minute (API behaviour, section 2.1).
+	// limited is how many bytes one has that a caller gets in Base64, or hashed, aMinute times a minute (API behaviour, section 2.1).
 	limited = 10 << 20
 	aMinute = 5
 )
 
 // Large reports whether the content is not to be put together in memory: Write does without, and Text does not.
 func Large(b git.Blob) bool { return b.Size > large }
+
+// Count counts the request where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names
+// those that are counted. A request counts once.
+func Count(ctx context.Context, b git.Blob, what string) error {
+	if b.Size <= limited {
+		return nil
+	}
+	return auth.Count(ctx, aMinute, what)
+}
 
 // Text returns the content in Base64, on one line.
 func Text(ctx context.Context, b git.Blob) (string, error) {
@@ -43,10 +52,8 @@ const empty = `"content":""`
 // Write writes shown as JSON, in which an empty field content has the content in Base64. The error is one of the endpoint
 // where the caller has had too many: what names those that are counted.
 func Write(ctx context.Context, w io.Writer, shown any, b git.Blob, what string) error {
-	if b.Size > limited {
-		if err := auth.Count(ctx, aMinute, what); err != nil {
-			return err
-		}
+	if err := Count(ctx, b, what); err != nil {
+		return err
 	}
 	text, err := json.Marshal(shown)
 	if err != nil {

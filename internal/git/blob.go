@@ -81,9 +81,17 @@ func writePieces(w io.Writer, content []byte) error {
 // SHA256 returns the digest of the content alone, in hexadecimal digits, as sha256sum does. The error is that of Write.
 func (b Blob) SHA256(ctx context.Context) (string, error) {
 	size := func(sum string) int { return len(sum) }
-	return recall(ctx, b.repository, "hashing a blob", b.ID, size, func(ctx context.Context) (string, error) {
+	return recall(ctx, b.repository, hashing, b.ID, size, func(ctx context.Context) (string, error) {
 		sum := sha256.New()
 		err := b.Write(ctx, sum)
 		return hex.EncodeToString(sum.Sum(nil)), err
 	})
+}
+
+const hashing = "hashing a blob"
+
+// Hashed reports whether SHA256 is known already, for which the content was read before.
+func (b Blob) Hashed() bool {
+	_, known := recalled[string](b.repository, hashing, b.ID)
+	return known
 }

@@ -49,6 +49,9 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
+// what large files are counted as.
+const what = "file"
+
 // find returns the file at a path of a revision, and its content.
 func (f *Family) find(ctx context.Context, path, revision string) (file File, content git.Blob, err error) {
 	if slices.Contains(strings.Split(path, "/"), "..") {
@@ -73,6 +76,11 @@ func (f *Family) find(ctx context.Context, path, revision string) (file File, co
 	} else if err != nil {
 		return file, content, err
 	}
+	if !content.Hashed() {
+		if err := blob.Count(ctx, content, what); err != nil {
+			return file, content, err
+		}
+	}
 	file = newFile(entry, content, revision, commit)
 	if file.ContentSHA256, err = content.SHA256(ctx); err == nil {
 		file.LastCommitID, err = repo.LastCommit(ctx, commit, path)
@@ -92,7 +100,7 @@ func (f *Family) get(ctx context.Context, r *getRequest) (File, error) {
 		return File{}, err
 	}
 	if blob.Large(content) {
-		file.large = func(w io.Writer) error { return blob.Write(ctx, w, file, content, "file") }
+		file.large = func(w io.Writer) error { return blob.Write(ctx, w, file, content, what) }
 		return file, nil
 	}
 	file.Content, err = blob.Text(ctx, content)
