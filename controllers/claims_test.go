@@ -32,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
 	"github.com/forgeplane/forgeplane/controllers/user"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/claim"
@@ -145,7 +146,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock, nil)
 	f.controllers = map[string]reconcile.Reconciler{
 		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted)),
-		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos, project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
+		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos.Audited(audit.Teller{}), project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
 		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
 		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphans, noEvents{}, cat, clock)),
 		"Label":           reconcile.AsReconciler(c, label.New(c, noEvents{}, cat, counted)),

@@ -57,7 +57,7 @@ type Parts struct {
 	Mirrors remotemirror.Limits
 	// Retention is how much the deleted projects of a namespace may leave.
 	Retention quota.Retention
-	// Audit is told of what controllers do that no object declares; nil for nobody.
+	// Audit is told what controllers write; nil for nobody.
 	Audit *audit.Log
 }
 
@@ -77,22 +77,27 @@ func (p Parts) All() []Controller {
 		of("AccessToken", c, accesstoken.New(c, p.Secrets, orphans, e, cat, p.IDs, p.Clock, p.Namespace)),
 		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
-		of("Project", c, project.New(c, e, cat, p.IDs, p.Repositories, project.Options{
+		of("Project", c, project.New(c, e, cat, p.IDs, p.repositories("Project"), project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Audit: p.Audit,
+			Retention: p.Retention, Told: p.Audit.Controller("Project"),
 		})),
-		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.Repositories, p.Audit)),
+		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.repositories("RetainedRepository"))),
 		of("Membership", c, membership.New(c, orphans, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
 		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, orphans, e, cat, p.IDs, p.Clock)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
-		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.Repositories, remotemirror.Options{
+		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.repositories("RemoteMirror"), remotemirror.Options{
 			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
 		})),
 		of("Label", c, label.New(c, e, cat, p.IDs)),
 	}
+}
+
+// repositories are those for the controller of a kind.
+func (p Parts) repositories(kind string) *repository.Audited {
+	return p.Repositories.Audited(p.Audit.Controller(kind))
 }
 
 // AddTo adds the controllers of all kinds to a manager.

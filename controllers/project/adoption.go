@@ -76,17 +76,15 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	what := fmt.Sprintf("takes over the repository of the deleted project %s/%s, uid %s, id %d, from RetainedRepository %s",
 		was.Namespace, was.Name, was.UID, was.ID, r.Name)
 	c.events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
-	c.tell(p, claimed, "adopt", "update", what)
+	c.tell(ctx, p, claimed, "adopt", "update", what)
 	return nil
 }
 
 // tell writes down what became of a repository.
-func (c *Controller) tell(p *v1alpha1.Project, written client.Object, action, verb, reason string) {
+func (c *Controller) tell(ctx context.Context, p *v1alpha1.Project, written client.Object, action, verb, reason string) {
 	about, object := audit.ObjectOf(p, p.Status.FullPath), audit.ObjectOf(written, "")
 	object.Verb = verb
-	c.options.Audit.Write(audit.Event{
-		Door: audit.Controller, Action: action, Result: audit.Done, Reason: reason, About: &about, Objects: []audit.Object{object},
-	})
+	c.options.Told.Tell(ctx, audit.Event{Action: action, Reason: reason, About: &about, Objects: []audit.Object{object}})
 }
 
 // takeOver gives the project the repository that it has claimed. Its default branch is protected before anybody reaches it.
@@ -118,7 +116,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if err != nil {
 		return err
 	}
-	switch err := from.Move(to); {
+	switch err := from.Move(audit.Because(ctx, audit.Event{Reason: "from RetainedRepository " + r.Name}), to); {
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
 	case errors.Is(err, git.ErrNotFound):
@@ -163,7 +161,7 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("putting the new UID into JobTokenScope %s: %w", client.ObjectKeyFromObject(j), err)
 		}
-		c.tell(p, written, "adopt", "update", "the entry of project "+strconv.FormatInt(was.ID, 10)+" had uid "+was.UID)
+		c.tell(ctx, p, written, "adopt", "update", "the entry of project "+strconv.FormatInt(was.ID, 10)+" had uid "+was.UID)
 	}
 	return nil
 }

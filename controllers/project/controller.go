@@ -46,8 +46,8 @@ type Options struct {
 	Egress *egress.Proxy
 	// Retention is how much deleted projects may leave.
 	Retention quota.Retention
-	// Audit is told which repositories are retained and adopted; nil for nobody.
-	Audit *audit.Log
+	// Told is told which repositories are retained and adopted.
+	Told audit.Teller
 }
 
 // Controller reconciles projects.
@@ -55,7 +55,7 @@ type Controller struct {
 	client       client.Client
 	events       events.EventRecorder
 	catalog      *catalog.Catalog
-	repositories *repository.Repositories
+	repositories *repository.Audited
 	ids          frame.Allocator
 	importer     *importer
 	options      Options
@@ -65,7 +65,7 @@ type Controller struct {
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Audited, o Options) *Controller {
 	p := &Controller{client: c, events: r, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
 	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithClaims(cat.Register(), cat.ProjectClaims),
 		frame.WithFinalizer(Finalizer, p.remove))
@@ -168,11 +168,11 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 }
 
 // tidy removes what a crash has left in the repository, once in the life of this process.
-func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if _, done := c.tidied.LoadOrStore(p.UID, true); done {
 		return nil
 	}
-	if _, err := repo.CleanStale(ctx, git.StaleAge); err != nil {
+	if err := repo.Tidy(ctx); err != nil {
 		c.tidied.Delete(p.UID)
 		return fmt.Errorf("removing what a crash has left: %w", err)
 	}
@@ -217,7 +217,8 @@ func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
 	case p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:
 		return c.retain(ctx, p, repo)
 	}
-	if err := repo.Remove(); errors.Is(err, git.ErrStorageMissing) {
+	ctx = audit.Because(ctx, audit.Event{Reason: deletionPolicy(p)})
+	if err := repo.Remove(ctx); errors.Is(err, git.ErrStorageMissing) {
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable,
 			"storage %s is not mounted, so the repository cannot be removed: mount it, set deletionPolicy: Retain, or delete the RepositoryStorage", p.Status.Storage)
 	} else if err != nil {

@@ -9,13 +9,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // progressInterval is how often the progress of an import is written down.
 const progressInterval = 2 * time.Second
 
 // importRepository starts the import, or says how far it is.
-func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if strings.HasPrefix(p.Spec.ImportURL, "file:") && !c.options.AllowFileImport {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "importURL: file URLs are for development only: use http or https")
 	}

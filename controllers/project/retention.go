@@ -21,14 +21,14 @@ import (
 
 // retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
 // declared any more.
-func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if repo == nil {
 		if p.Status.RefsChecksum == "" && p.Status.AdoptedRepository == "" {
 			return nil
 		}
 		return c.record(ctx, p, nil)
 	}
-	if _, err := repo.PutBack(); err != nil {
+	if err := repo.PutBack(ctx); err != nil {
 		return err
 	}
 	switch err := repo.Check(); {
@@ -36,7 +36,7 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.
 		repo.Evict()
 		return c.record(ctx, p, repo)
 	case errors.Is(err, git.ErrNotFound) && !repository.Filled(p):
-		return repo.Remove() // what an import has left of its making
+		return repo.Remove(ctx) // what an import has left of its making
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotRepository):
 		// Another volume may be mounted than the one that the repository is on.
 		repo.Evict()
@@ -49,7 +49,7 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *git.
 // record makes the RetainedRepository of a project that is being deleted. Where there is no room for it, or where the namespace goes
 // too, so that no declaration finds it again, a repository that nothing was ever written to is removed instead; repo is nil where that
 // cannot be told.
-func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *git.Repository) error {
+func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	namespace, err := c.namespace(ctx, p.Namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *git.
 		return err
 	}
 	if repo != nil && (full != nil || leaves) {
-		if gone, err := repo.RemoveUnused(); err != nil {
+		if gone, err := repo.RemoveUnused(ctx); err != nil {
 			return fmt.Errorf("removing the empty repository: %w", err)
 		} else if gone {
 			return nil
@@ -79,13 +79,18 @@ func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *git.
 	return c.create(ctx, repository.NewRetained(p, namespace.UID, c.lastPath(ctx, p), c.options.Clock.Now()), p)
 }
 
+// deletionPolicy is why the repository of a project that is deleted stays or goes.
+func deletionPolicy(p *v1alpha1.Project) string {
+	return "deletionPolicy: " + string(p.Spec.DeletionPolicy)
+}
+
 func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository, p *v1alpha1.Project) error {
 	err := c.client.Create(ctx, r)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("recording the retained repository: %w", err)
 		}
-		c.tell(p, r, "retain", "create", "deletionPolicy: "+string(p.Spec.DeletionPolicy))
+		c.tell(ctx, p, r, "retain", "create", deletionPolicy(p))
 		return nil
 	}
 	there := &v1alpha1.RetainedRepository{}

@@ -54,14 +54,14 @@ type Options struct {
 type Controller struct {
 	client       client.Client
 	catalog      *catalog.Catalog
-	repositories *repository.Repositories
+	repositories *repository.Audited
 	pool         *pool
 	options      Options
 	frame        *frame.Frame[*v1alpha1.RemoteMirror]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Repositories, o Options) *Controller {
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Audited, o Options) *Controller {
 	return &Controller{
 		client: c, catalog: cat, repositories: repos, pool: newPool(o.Clock, o.Limits), options: o,
 		frame: frame.New(c, r,

@@ -2,6 +2,7 @@ package remotemirror_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/remotemirror"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -84,6 +87,36 @@ var _ = Describe("A mirror", func() {
 		asked := there.asked.Load()
 		f.ExpectRestartWritesNothing()
 		Expect(there.asked.Load()).To(Equal(asked), "the target is left alone")
+	})
+
+	It("is told of in the audit log: what was written where, and not with which credentials", func() {
+		lines := audittest.Open(GinkgoTB())
+		f = forge.New(cluster, forge.Options{Audit: lines.Log})
+		f.Run()
+		first := commit("one")
+		push("HEAD:refs/heads/main", "HEAD:refs/heads/topic")
+		f.Create(secret("target", there.privateURL(), map[string]string{"username": username, "password": password}))
+		m := forge.RemoteMirror("backup", there.privateURL()).Of(website).Secret("target").Build()
+		f.Create(m)
+		expectPushed(m)
+		push(":refs/heads/topic")
+		expectPushed(m)
+		f.Change(m, func() { metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, "now") })
+		f.Eventually(m).Should(HaveField("Status.HandledSync", "now"))
+		expectPushed(m)
+		pushes := slices.DeleteFunc(lines.Events(), func(e audit.Event) bool { return e.Action != "mirror" })
+		Expect(pushes).To(HaveExactElements(
+			HaveField("Refs", ConsistOf(
+				audit.Ref{Name: "refs/heads/main", New: first, Result: audit.Done}, audit.Ref{Name: "refs/heads/topic", New: first, Result: audit.Done},
+			)),
+			HaveField("Refs", ConsistOf(audit.Ref{Name: "refs/heads/topic", Old: first, Result: audit.Done})),
+		), "the last one had nothing to do")
+		for _, e := range pushes {
+			Expect(e).To(And(HaveField("Door", audit.Controller), HaveField("Controller", "RemoteMirror"), HaveField("Result", audit.Done),
+				HaveField("Target", there.privateURL()), HaveField("About.UID", string(website.UID)),
+				HaveField("Objects", ConsistOf(And(HaveField("Verb", "push"), HaveField("Name", "backup"), HaveField("UID", string(m.UID)))))))
+		}
+		Expect(string(lines.Text())).NotTo(ContainSubstring(password))
 	})
 
 	It("is given nothing of an empty repository", func() {

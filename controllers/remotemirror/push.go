@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -74,7 +75,10 @@ func (r rules) digest() string {
 // push returns what pushes the project's repository.
 func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	url, p, r := m.Spec.URL, ready.project.DeepCopy(), ready.rules
+	object := audit.ObjectOf(m, "")
+	object.Verb = "push"
 	return func(ctx context.Context) (git.PushResult, error) {
+		ctx = audit.Because(ctx, audit.Event{Objects: []audit.Object{object}})
 		repo, err := c.repositories.Of(ctx, p)
 		if err != nil {
 			return git.PushResult{}, err

@@ -31,14 +31,13 @@ const takeOverInterval = time.Second
 type Controller struct {
 	client       client.Client
 	catalog      *catalog.Catalog
-	repositories *repository.Repositories
-	audit        *audit.Log
+	repositories *repository.Audited
 	frame        *frame.Frame[*v1alpha1.RetainedRepository]
 }
 
-// New returns the controller. Purges are told to the audit log, which may be nil.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, told *audit.Log) *Controller {
-	k := &Controller{client: c, catalog: cat, repositories: repos, audit: told}
+// New returns the controller.
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Audited) *Controller {
+	k := &Controller{client: c, catalog: cat, repositories: repos}
 	k.frame = frame.New(c, r, frame.WithFinalizer(repository.RetainedFinalizer, k.remove))
 	return k
 }
@@ -126,23 +125,18 @@ func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository)
 	case r.Status.AdoptedBy != nil:
 		return c.handOver(ctx, r, there == nil)
 	}
-	if err := repo.Remove(); err != nil {
+	if err := repo.Remove(purge(ctx, r)); err != nil {
 		return fmt.Errorf("removing the repository: %w", err)
-	}
-	if !errors.Is(there, git.ErrNotFound) {
-		c.tell(r)
 	}
 	return c.repositories.Forget(ctx, r)
 }
 
-// tell writes down that a repository was purged.
-func (c *Controller) tell(r *v1alpha1.RetainedRepository) {
-	was, object := r.Spec.Project, audit.ObjectOf(r, "")
+// purge returns a context for the removal of a repository, whose line says for what it is done.
+func purge(ctx context.Context, r *v1alpha1.RetainedRepository) context.Context {
+	object := audit.ObjectOf(r, "")
 	object.Verb = "delete"
-	c.audit.Write(audit.Event{
-		Door: audit.Controller, Action: "purge", Result: audit.Done, Reason: "RetainedRepository " + r.Name + " was deleted",
-		About:   &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
-		Objects: []audit.Object{object},
+	return audit.Because(ctx, audit.Event{
+		Action: "purge", Reason: "RetainedRepository " + r.Name + " was deleted", Objects: []audit.Object{object},
 	})
 }
 

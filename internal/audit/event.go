@@ -44,9 +44,12 @@ type Event struct {
 	// Time is when the write ended, in UTC.
 	Time time.Time `json:"time"`
 	Door Door      `json:"door"`
+	// Controller is the kind whose controller did it, where Forgeplane itself did.
+	Controller string `json:"controller,omitempty"`
 	// Action is the endpoint, as in "POST /projects/{id}/labels", or a word such as "push".
 	Action string `json:"action"`
-	// Target is the path that was asked for, escaped and without a query.
+	// Target is the path that was asked for, escaped and without a query; for an import or a mirror the URL of the other side, without
+	// credentials.
 	Target string `json:"target,omitempty"`
 	Result Result `json:"result"`
 	// Status is that of the answer over HTTP; 0 where there was no answer.
@@ -74,7 +77,7 @@ type Event struct {
 	About *Object `json:"about,omitempty"`
 	// Objects are those that were written.
 	Objects []Object `json:"objects,omitempty"`
-	// Refs are those that a push, or a change of files over REST, was to update.
+	// Refs are those that a push, a change of files over REST, an import or a mirror was to update.
 	Refs []Ref `json:"refs,omitempty"`
 	// Part counts the lines of a write that is too long for one; they have the same request id. 0 is a write with one line.
 	Part int `json:"part,omitempty"`
@@ -139,7 +142,7 @@ func kind(obj client.Object) string {
 // Ref is the update of a ref.
 type Ref struct {
 	Name string `json:"name"`
-	// Old and New are ids of objects; zeros, or nothing, stand for a ref that does not exist.
+	// Old and New are ids of objects; zeros, or nothing, stand for a ref that does not exist. Of HEAD, New is the name of a branch.
 	Old    string `json:"old,omitempty"`
 	New    string `json:"new,omitempty"`
 	Result Result `json:"result"`

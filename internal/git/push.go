@@ -30,6 +30,18 @@ type PushOptions struct {
 	Timeout time.Duration
 	// Stall is how long the transfer may stand still. A minute if 0; whole seconds count.
 	Stall time.Duration
+	// Tell, if it is there, is told what became of each ref that was to change, in no order. What is not told was not answered.
+	Tell func(PushedRef)
+}
+
+// PushedRef is a ref that a push was to change on the other side.
+type PushedRef struct {
+	// Name is the full name.
+	Name string
+	// Old and New are the ids of objects; empty for a ref that was not there, or is to go.
+	Old, New string
+	// Refused is why it stayed as it was, as in RefusedRef; empty where it did not.
+	Refused string
 }
 
 // PushResult is what became of a push.
@@ -83,7 +95,7 @@ func (r *Repository) Push(ctx context.Context, o PushOptions) (PushResult, error
 		// A server that is busy sends a few bytes now and then.
 		setting{"http.lowSpeedLimit", "1"}, setting{"http.lowSpeedTime", strconv.Itoa(stall)},
 		setting{"http.followRedirects", "false"})
-	result, err := r.converse(ctx, s, func(remote map[string]string) []change {
+	result, err := r.converse(ctx, s, o.Tell, func(remote map[string]string) []change {
 		return plan(local, remote, o.Branch, o.Keep)
 	})
 	return result, explain(err)
@@ -98,9 +110,9 @@ const (
 // change is one of a ref of another repository.
 type change struct {
 	name string
-	// object is empty for a removal.
-	object string
-	force  bool
+	// object is empty for a removal, and old for a ref that is not there.
+	object, old string
+	force       bool
 }
 
 // plan says what to change so that remote, objects by the names of their refs, becomes as local is. Branches that branch does not
@@ -117,15 +129,15 @@ func plan(local []Ref, remote map[string]string, branch func(string) bool, keep 
 	for _, ref := range local {
 		here[ref.Name] = true
 		if selected(ref.Name) && remote[ref.Name] != ref.Object {
-			changes = append(changes, change{name: ref.Name, object: ref.Object, force: !keep})
+			changes = append(changes, change{name: ref.Name, object: ref.Object, old: remote[ref.Name], force: !keep})
 		}
 	}
 	if keep {
 		return changes
 	}
-	for name := range remote {
+	for name, object := range remote {
 		if !here[name] && selected(name) {
-			changes = append(changes, change{name: name})
+			changes = append(changes, change{name: name, old: object})
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return strings.Compare(a.name, b.name) })
@@ -147,7 +159,7 @@ func (c change) command() string {
 const maxAdvertised = 64 << 20
 
 // converse asks the other side for its refs and changes them as decided.
-func (r *Repository) converse(ctx context.Context, s *source, decide func(remote map[string]string) []change) (PushResult, error) {
+func (r *Repository) converse(ctx context.Context, s *source, tell func(PushedRef), decide func(remote map[string]string) []change) (PushResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	asks, ask, err := os.Pipe() // git gets the end itself, so it can end without reading all
@@ -166,7 +178,7 @@ func (r *Repository) converse(ctx context.Context, s *source, decide func(remote
 		answer.CloseWithError(io.ErrUnexpectedEOF)
 		ended <- err
 	}()
-	d := dialogue{ask: ask, answers: bufio.NewScanner(io.LimitReader(answers, maxAdvertised)), secrets: s.secrets}
+	d := dialogue{ask: ask, answers: bufio.NewScanner(io.LimitReader(answers, maxAdvertised)), secrets: s.secrets, tell: tell}
 	result, err := d.hold(decide)
 	ask.Close()
 	if err != nil {
@@ -185,6 +197,7 @@ type dialogue struct {
 	ask     io.Writer
 	answers *bufio.Scanner
 	secrets []string
+	tell    func(PushedRef)
 }
 
 // hold goes from the list of refs to the end of the push.
@@ -235,23 +248,30 @@ func (d *dialogue) list() (map[string]string, error) {
 
 // outcome reads what became of each change. The helper speaks of the refs that are not to change as well.
 func (d *dialogue) outcome(changes []change) (PushResult, error) {
-	asked := make(map[string]bool, len(changes))
+	asked := make(map[string]change, len(changes))
 	for _, c := range changes {
-		asked[c.name] = true
+		asked[c.name] = c
 	}
 	var result PushResult
 	for len(asked) > 0 && d.answers.Scan() {
 		status, rest, _ := strings.Cut(d.answers.Text(), " ")
 		name, reason, _ := strings.Cut(rest, " ")
-		switch {
-		case !asked[name]:
+		c, ok := asked[name]
+		if !ok {
 			continue
-		case status == "ok":
-			result.Updated++
-		default:
-			result.Refused = append(result.Refused, d.refused(name, reason))
 		}
 		delete(asked, name)
+		told := PushedRef{Name: name, Old: c.old, New: c.object}
+		if status == "ok" {
+			result.Updated++
+		} else {
+			refused := d.refused(name, reason)
+			told.Refused = refused.Reason
+			result.Refused = append(result.Refused, refused)
+		}
+		if d.tell != nil {
+			d.tell(told)
+		}
 	}
 	if len(asked) > 0 {
 		return result, d.broken()

@@ -49,7 +49,7 @@ func (f *Forge) Run() *Running {
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
 		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
 		Repositories: repository.New(f.engine, cat), Clock: f.Clock, Namespace: PlatformNamespace, AllowFileImport: f.options.AllowFileImport,
-		Egress: f.egress, Mirrors: f.options.Mirrors, Retention: f.options.Retention,
+		Egress: f.egress, Mirrors: f.options.Mirrors, Retention: f.options.Retention, Audit: f.options.Audit,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: 10, NewQueue: r.queues.add})).To(Succeed())
 	r.stop = f.cluster.start(mgr)
 	f.running, f.ran = r, true

@@ -1,0 +1,219 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/git"
+)
+
+// The words for what controllers do to repositories.
+const (
+	actionInit    = "init"
+	actionImport  = "import"
+	actionMirror  = "mirror"
+	actionSetHead = "set-head"
+	actionMove    = "move"
+	actionDestroy = "destroy"
+	actionPutBack = "put-back"
+)
+
+// maxTold is how many refs the line of an import or a mirror names.
+const maxTold = 10_000
+
+// Audited finds repositories for a controller, which gets them as handles that tell of each write.
+type Audited struct {
+	*Repositories
+	told audit.Teller
+}
+
+// Audited returns the repositories for a controller, whose writes are told.
+func (r *Repositories) Audited(told audit.Teller) *Audited { return &Audited{r, told} }
+
+// Of is that of Repositories, with a handle.
+func (a *Audited) Of(ctx context.Context, p *v1alpha1.Project) (*Handle, error) {
+	repo, err := a.Repositories.Of(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return &Handle{repo, a.told, audit.ObjectOf(p, p.Status.FullPath)}, nil
+}
+
+// OfRetained is that of Repositories, with a handle, which names the project that left the repository.
+func (a *Audited) OfRetained(ctx context.Context, r *v1alpha1.RetainedRepository) (*Handle, error) {
+	repo, err := a.Repositories.OfRetained(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	was := r.Spec.Project
+	return &Handle{repo, a.told, audit.Object{
+		Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath,
+	}}, nil
+}
+
+// Handle is a repository as a controller has it. It has no write that has no line in the audit log; one that changed nothing has none.
+type Handle struct {
+	repo  *git.Repository
+	told  audit.Teller
+	about audit.Object
+}
+
+// Check is that of git.Repository.
+func (h *Handle) Check() error { return h.repo.Check() }
+
+// Size is that of git.Repository.
+func (h *Handle) Size(ctx context.Context) (int64, error) { return h.repo.Size(ctx) }
+
+// Evict is that of git.Repository.
+func (h *Handle) Evict() { h.repo.Evict() }
+
+// Tidy removes what a crash has left and nobody sees, as CleanStale of git.Repository does.
+func (h *Handle) Tidy(ctx context.Context) error {
+	_, err := h.repo.CleanStale(ctx, git.StaleAge)
+	return err
+}
+
+// Init makes the repository, as that of git.Repository does.
+func (h *Handle) Init(ctx context.Context, o git.InitOptions) error {
+	if h.repo.Check() == nil {
+		return nil
+	}
+	err := h.repo.Init(ctx, o)
+	h.tell(ctx, err, audit.Event{Action: actionInit})
+	return err
+}
+
+// Import makes the repository a copy of another one, as that of git.Repository does.
+func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
+	if h.repo.Check() == nil {
+		return nil
+	}
+	err := h.repo.Import(ctx, o)
+	e := audit.Event{Action: actionImport, Target: audit.Address(o.URL)}
+	if err == nil {
+		h.imported(ctx, &e)
+	}
+	h.tell(ctx, err, e)
+	return err
+}
+
+// imported puts into an event what an import has written.
+func (h *Handle) imported(ctx context.Context, e *audit.Event) {
+	var refs collected
+	for ref, err := range h.repo.Refs(ctx, "refs/heads/", "refs/tags/") {
+		if err != nil {
+			e.Reason = "which refs were written could not be found out"
+			return
+		}
+		refs.add(audit.Ref{Name: ref.Name, New: ref.Object, Result: audit.Done})
+	}
+	refs.into(e)
+}
+
+// Push pushes to another repository, as that of git.Repository does. Its own refs stay as they are.
+func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, error) {
+	var refs collected
+	o.Tell = func(p git.PushedRef) {
+		ref := audit.Ref{Name: p.Name, Old: p.Old, New: p.New, Result: audit.Done}
+		if p.Refused != "" {
+			ref.Result, ref.Reason = audit.Refused, p.Refused
+		}
+		refs.add(ref)
+	}
+	result, err := h.repo.Push(ctx, o)
+	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
+	switch {
+	case err != nil:
+	case result.Updated == 0 && len(result.Refused) == 0:
+		return result, nil
+	case result.Updated == 0:
+		e.Result = audit.Refused
+	case len(result.Refused) > 0:
+		e.Result = audit.Failed
+	}
+	refs.into(&e)
+	h.tell(ctx, err, e)
+	return result, err
+}
+
+// collected are refs of a line.
+type collected struct {
+	refs []audit.Ref
+	more int
+}
+
+func (c *collected) add(ref audit.Ref) {
+	if len(c.refs) == maxTold {
+		c.more++
+		return
+	}
+	c.refs = append(c.refs, ref)
+}
+
+func (c *collected) into(e *audit.Event) {
+	e.Refs = c.refs
+	if c.more > 0 {
+		e.Reason = fmt.Sprintf("%d more refs are not listed", c.more)
+	}
+}
+
+// SetHead makes a branch the default one, as that of git.Repository does.
+func (h *Handle) SetHead(ctx context.Context, branch string) error {
+	err := h.repo.SetHead(ctx, branch)
+	ref := audit.Ref{Name: "HEAD", New: "refs/heads/" + branch, Result: audit.Done}
+	if err != nil {
+		ref.Result = audit.Failed
+	}
+	h.tell(ctx, err, audit.Event{Action: actionSetHead, Refs: []audit.Ref{ref}})
+	return err
+}
+
+// Move makes the repository that of to, as that of git.Repository does.
+func (h *Handle) Move(ctx context.Context, to *Handle) error {
+	still := h.repo.Dir() == to.repo.Dir() || errors.Is(h.repo.Check(), git.ErrNotFound)
+	err := h.repo.Move(to.repo)
+	if !still {
+		to.tell(ctx, err, audit.Event{Action: actionMove})
+	}
+	return err
+}
+
+// Remove removes the repository, as that of git.Repository does. What a crash has left of its making goes without a word.
+func (h *Handle) Remove(ctx context.Context) error {
+	there := h.repo.Check()
+	err := h.repo.Remove()
+	if !errors.Is(there, git.ErrNotFound) && !errors.Is(there, git.ErrStorageMissing) {
+		h.tell(ctx, err, audit.Event{Action: actionDestroy})
+	}
+	return err
+}
+
+// RemoveUnused removes the repository if nothing was ever written to it, as that of git.Repository does.
+func (h *Handle) RemoveUnused(ctx context.Context) (gone bool, err error) {
+	gone, err = h.repo.RemoveUnused()
+	if gone || err != nil {
+		h.tell(ctx, err, audit.Event{Action: actionDestroy, Reason: "there is neither a ref nor an object in it"})
+	}
+	return gone, err
+}
+
+// PutBack puts back into place what RemoveUnused has set aside, as that of git.Repository does.
+func (h *Handle) PutBack(ctx context.Context) error {
+	used, err := h.repo.PutBack()
+	if used {
+		h.tell(ctx, err, audit.Event{Action: actionPutBack})
+	}
+	return err
+}
+
+func (h *Handle) tell(ctx context.Context, err error, e audit.Event) {
+	if err != nil {
+		e.Result = audit.Failed
+	}
+	about := h.about
+	e.About = &about
+	h.told.Tell(ctx, e)
+}
