@@ -1,0 +1,90 @@
+package git_test
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// frugal are the settings that keep the memory and the processors of one process small.
+var frugal = map[string]string{
+	"pack.threads": "1", "index.threads": "1", "fetch.parallel": "1", "pack.windowMemory": "64m", "pack.deltaCacheSize": "64m",
+	"core.deltaBaseCacheLimit": "32m", "core.bigFileThreshold": "32m",
+}
+
+// perVerb are those that a command has instead.
+var perVerb = map[string]string{"diff-tree core.bigFileThreshold": "8m"}
+
+// What holds for a process of git is asked for where it starts, whatever it is for.
+func TestProcesses_areFrugal(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	ask := ""
+	for key := range frugal {
+		ask += fmt.Sprintf("echo \"$1 %s=$(git config --get %s)\" >>%s\n", key, key, log)
+	}
+	e := limited(t, script(t, ask+`exec git "$@"`), git.Limits{})
+	c := gittest.New(t, "sha1")
+	from, to := c.Commit(t, "a", "1\n"), c.Commit(t, "a", "2\n")
+	root := t.TempDir()
+	c.Git(t, "clone", "--quiet", "--mirror", ".", root+"/o.git")
+	server := remote(t, root)
+	r := repository(t, e, t.TempDir(), "1.git")
+	for _, tt := range []struct {
+		about string
+		run   func() error
+		verbs string
+	}{
+		{"an import", func() error { return r.Import(t.Context(), git.ImportOptions{URL: server + "/public/o.git"}) }, "fetch commit-graph"},
+		{"a clone", func() error {
+			want := fmt.Sprintf("0032want %s\n00000009done\n", to)
+			return r.Serve(t.Context(), git.ServeOptions{Service: git.UploadPack, Stdin: strings.NewReader(want), Stdout: io.Discard})
+		}, "upload-pack"},
+		{"an archive", func() error {
+			return r.Archive(t.Context(), git.Archive{Commit: to, Prefix: "a", Format: git.Tar}, io.Discard)
+		}, "archive"},
+		{"a comparison", func() error { _, err := r.Diff(t.Context(), from, to, patience); return err }, "diff-tree"},
+		{"a mirror", func() error {
+			_, _ = r.Push(t.Context(), git.PushOptions{URL: server + "/public/o.git"}) // which takes nothing from those it does not know
+			return nil
+		}, "remote-http"},
+		{"maintenance", func() error {
+			old := time.Now().Add(-30 * 24 * time.Hour) // since when everything was packed
+			if err := os.WriteFile(r.Dir()+"/forgeplane-maintenance", nil, 0o644); err != nil {
+				return err
+			}
+			if err := os.Chtimes(r.Dir()+"/forgeplane-maintenance", old, old); err != nil {
+				return err
+			}
+			return r.Maintain(t.Context())
+		}, "repack"},
+	} {
+		_ = os.Remove(log)
+		if err := tt.run(); err != nil {
+			t.Fatalf("%s: %v", tt.about, err)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.about, err)
+		}
+		for _, verb := range strings.Fields(tt.verbs) {
+			if !strings.Contains(string(text), verb+" ") {
+				t.Errorf("%s: there is no git %s", tt.about, verb)
+			}
+		}
+		for _, said := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			verb, setting, _ := strings.Cut(said, " ")
+			key, value, _ := strings.Cut(setting, "=")
+			if want := cmp.Or(perVerb[verb+" "+key], frugal[key]); value != want {
+				t.Errorf("%s: git %s has %s=%q, want %q", tt.about, verb, key, value, want)
+			}
+		}
+	}
+}
