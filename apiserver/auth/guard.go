@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -249,9 +250,12 @@ func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 	return g.inPlace(ctx, s)
 }
 
-// inPlace returns the scope of what holds its full path. What does not has no effect, and is served under its id as little as under a path
-// that is another one's.
+// inPlace returns the scope of what holds its full path and has an id. What does not hold its path has no effect, and is not served under
+// its id either; what has no id yet is not known to the API, which would show an id that leads nowhere.
 func (g *Guard) inPlace(ctx context.Context, s catalog.Scope) (catalog.Scope, error) {
+	if s.Target().(claim.Identified).RESTID() == 0 {
+		return catalog.Scope{}, catalog.ErrNotFound
+	}
 	holder, err := g.catalog.HolderAt(ctx, s)
 	if err == nil && holder.GetUID() != s.Target().GetUID() {
 		err = catalog.ErrNotFound

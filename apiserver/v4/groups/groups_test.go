@@ -289,11 +289,16 @@ func TestNoGroupStaysWithoutAnOwner(t *testing.T) {
 	}
 }
 
-func TestAGroupThatHasNoIDYetIsNotListed(t *testing.T) {
+func TestAGroupThatHasNoIDYet_isNotShown(t *testing.T) {
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "fresh", 0, "", v1alpha1.VisibilityPublic))
 	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
 	for _, path := range []string{"/groups", "/namespaces"} {
 		if got := f.As("root", "GET "+path, ""); got.String() != "200 []" {
+			t.Errorf("got %s", got)
+		}
+	}
+	for _, path := range []string{"/groups/fresh", "/namespaces/fresh"} {
+		if got := f.As("root", "GET "+path, ""); got.Code != http.StatusNotFound {
 			t.Errorf("got %s", got)
 		}
 	}

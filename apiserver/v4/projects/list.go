@@ -117,7 +117,8 @@ func (f *Family) find(ctx context.Context, caller auth.Caller, q question, now t
 		return nil, time.Time{}, err
 	}
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		return !q.in(s) || !auth.AccessOf(caller, s).Sees() || !q.request.wants(s)
+		// One that has no id yet is not known to the API.
+		return s.Project.RESTID() == 0 || !q.in(s) || !auth.AccessOf(caller, s).Sees() || !q.request.wants(s)
 	})
 	slices.SortFunc(all, func(a, b catalog.Seen) int {
 		order := compare(q.request.OrderBy, a.Project, b.Project)

@@ -323,6 +323,19 @@ func TestSettingsAreChangedAndShown(t *testing.T) {
 	}
 }
 
+func TestAProjectThatHasNoIDYet_isNotShown(t *testing.T) {
+	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic),
+		familytest.Project("acme", "fresh", 0, "acme", v1alpha1.VisibilityPublic))
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	for path, want := range map[string]string{
+		"/projects": "200 []", "/groups/acme/projects": "200 []", "/projects/acme%2Ffresh": `404 {"message":"404 Project Not Found"}`,
+	} {
+		if got := f.As("root", "GET "+path, "").String(); got != want {
+			t.Errorf("GET %s: got %s", path, got)
+		}
+	}
+}
+
 func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 	loop := familytest.Group("acme", "loop", 30, "loop", v1alpha1.VisibilityPublic)
 	foreign := familytest.Group("other", "foreign", 31, "", v1alpha1.VisibilityPublic)
