@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -53,7 +54,7 @@ func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
 		Spec: v1alpha1.MembershipSpec{
-			UserRef: catalog.Refer(u), GroupRef: &v1alpha1.Reference{Name: g.Name}, Role: v1alpha1.RoleOwner,
+			UserRef: catalog.Refer(u), GroupRef: ptr.To(catalog.ReferNamed(g)), Role: v1alpha1.RoleOwner,
 		},
 	}
 }

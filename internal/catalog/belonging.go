@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	declared "github.com/forgeplane/forgeplane/internal/target"
 )
 
 // Belongs reports whether an object that names a project or group is of it: it is of the same namespace, means no other one by the uid
@@ -17,7 +18,7 @@ func Belongs(obj, target client.Object) bool {
 		return false
 	}
 	kind := "Group"
-	project, named := TargetRefs(obj)
+	project, named := declared.Refs(obj)
 	if _, ok := target.(*v1alpha1.Project); ok {
 		kind, named = "Project", project
 	}
@@ -37,31 +38,6 @@ func Belongs(obj, target client.Object) bool {
 		}
 	}
 	return !left
-}
-
-// TargetRefs returns the references to the project and to the group that an object is declared for, one of which is nil; neither for
-// kinds that are for nothing.
-func TargetRefs(obj client.Object) (project, group *v1alpha1.Reference) {
-	switch o := obj.(type) {
-	case *v1alpha1.Membership:
-		return o.Spec.ProjectRef, o.Spec.GroupRef
-	case *v1alpha1.Label:
-		return o.Spec.ProjectRef, o.Spec.GroupRef
-	case *v1alpha1.Badge:
-		return o.Spec.ProjectRef, o.Spec.GroupRef
-	case *v1alpha1.ProtectedBranch:
-		return o.Spec.ProjectRef, o.Spec.GroupRef
-	case *v1alpha1.TriggerToken:
-		return &o.Spec.ProjectRef, nil
-	case *v1alpha1.DeployKey:
-		return &o.Spec.ProjectRef, nil
-	case *v1alpha1.RemoteMirror:
-		return &o.Spec.ProjectRef, nil
-	case *v1alpha1.JobTokenScope:
-		return &o.Spec.ProjectRef, nil
-	default:
-		return nil, nil
-	}
 }
 
 // belonging keeps of the objects those that belong to a project or group.

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/role"
+	"github.com/forgeplane/forgeplane/internal/target"
 )
 
 // owned adds an owner to an object.
@@ -101,7 +102,7 @@ func successor(t *testing.T, of func(left client.Object, kind, name string)) (*c
 var leavings = map[string]func(left client.Object, kind, name string){
 	"by its owner": func(left client.Object, kind, name string) { owned(left, kind, name, "former") },
 	"by its reference": func(left client.Object, _, _ string) {
-		project, group := catalog.TargetRefs(left)
+		project, group := target.Refs(left)
 		cmp.Or(project, group).UID = "former"
 	},
 }

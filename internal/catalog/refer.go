@@ -15,6 +15,17 @@ func Refer(o interface {
 	return v1alpha1.Reference{ID: o.RESTID(), UID: string(o.GetUID())}
 }
 
+// ReferNamed returns a reference to an object of the same namespace by its name, with its UID beside it: one that is made anew under the
+// name is not meant.
+func ReferNamed(o client.Object) v1alpha1.Reference {
+	return v1alpha1.Reference{Name: o.GetName(), UID: string(o.GetUID())}
+}
+
+// Names reports whether a reference names an object of the same namespace by its name, and means it.
+func Names(ref v1alpha1.Reference, o client.Object) bool {
+	return ref.Name == o.GetName() && means(ref, o)
+}
+
 // means reports whether a reference means the object that has its name, path or id now.
 func means(ref v1alpha1.Reference, o client.Object) bool {
 	return ref.UID == "" || ref.UID == string(o.GetUID())

@@ -139,13 +139,17 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 	return nil
 }
 
-// Create makes an object, with a REST id where its kind has one.
+// Create makes an object, with a REST id where its kind has one. One that is declared for a project or group must name it by name and
+// uid, and belongs to it from the start.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	done, err := w.admit(ctx, obj)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if err := own(obj); err != nil {
+		return err
+	}
 	if err := w.identify(ctx, obj); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/target"
 )
 
 // Limits are how many objects there may be. 0 stands for any number.
@@ -195,7 +196,7 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 // setting is the bound of what belongs to a project or group.
 func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
 	what := settings(obj)
-	project, group := catalog.TargetRefs(obj)
+	project, group := target.Refs(obj)
 	if q.limits.Settings == 0 || what == "" || project == nil && group == nil {
 		return bound{}, nil
 	}

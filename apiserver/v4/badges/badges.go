@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -151,7 +152,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Badge, error) {
 		// A badge is identified by nothing but its id: a project may have two that are the same.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name, rand.Text())},
 		Spec: v1alpha1.BadgeSpec{
-			ProjectRef: &v1alpha1.Reference{Name: p.Name}, Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL,
+			ProjectRef: ptr.To(catalog.ReferNamed(p)), Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL,
 		},
 	}
 	if err := check(b.Spec); err != nil {

@@ -137,7 +137,7 @@ func TestABadgeEndsInAnObject(t *testing.T) {
 	b := stored(t, f, made.ID)
 	g.Expect(b.Namespace).To(Equal("acme"))
 	g.Expect(b.Name).To(HavePrefix("web-build-"))
-	g.Expect(b.Spec.ProjectRef).To(Equal(&v1alpha1.Reference{Name: "web"}))
+	g.Expect(b.Spec.ProjectRef).To(HaveValue(Equal(f.Named(&v1alpha1.Project{}, "acme/web"))))
 
 	path := "/projects/20/badges/" + strconv.FormatInt(made.ID, 10)
 	changed := familytest.Decode[Badge](t, f.As("mary", "PUT "+path, `{"link_url":"https://c/%{project_name}"}`))

@@ -164,7 +164,7 @@ func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (K
 	k := &v1alpha1.DeployKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
 		Spec: v1alpha1.DeployKeySpec{
-			ProjectRef: v1alpha1.Reference{Name: p.Name}, Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
+			ProjectRef: catalog.ReferNamed(p), Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
 		},
 	}
 	if err := f.writer.Create(ctx, k); errors.Is(err, declare.ErrExists) {

@@ -126,7 +126,7 @@ func TestADeployKeyEndsInAnObject(t *testing.T) {
 	k := stored(t, f, made.ID)
 	g.Expect(k.Namespace).To(Equal("acme"))
 	g.Expect(k.Spec).To(Equal(v1alpha1.DeployKeySpec{
-		ID: made.ID, ProjectRef: v1alpha1.Reference{Name: "web"}, Title: "build", PublicKey: line('c') + " ci@build",
+		ID: made.ID, ProjectRef: f.Named(&v1alpha1.Project{}, "acme/web"), Title: "build", PublicKey: line('c') + " ci@build",
 		Access: v1alpha1.DeployKeyReadWrite,
 	}))
 

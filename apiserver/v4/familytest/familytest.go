@@ -110,6 +110,19 @@ type Identified interface {
 // Refer returns the reference that REST writes to an object of the kind of o, by its name or namespace and name.
 func (f *Forge) Refer(o Identified, name string) v1alpha1.Reference {
 	f.t.Helper()
+	f.read(o, name)
+	return catalog.Refer(o)
+}
+
+// Named returns the reference by which REST declares something for a project or group, o, by its namespace and name.
+func (f *Forge) Named(o Identified, name string) v1alpha1.Reference {
+	f.t.Helper()
+	f.read(o, name)
+	return catalog.ReferNamed(o)
+}
+
+func (f *Forge) read(o client.Object, name string) {
+	f.t.Helper()
 	key := client.ObjectKey{Name: name}
 	if namespace, rest, ok := strings.Cut(name, "/"); ok {
 		key = client.ObjectKey{Namespace: namespace, Name: rest}
@@ -117,13 +130,12 @@ func (f *Forge) Refer(o Identified, name string) v1alpha1.Reference {
 	if err := f.Client.Get(f.t.Context(), key, o); err != nil {
 		f.t.Fatal(err)
 	}
-	return catalog.Refer(o)
 }
 
 // Anew deletes the object that Refer refers to, and makes another one that declares the same, its id included.
 func (f *Forge) Anew(o Identified, name string) {
 	f.t.Helper()
-	f.Refer(o, name)
+	f.read(o, name)
 	again := o.DeepCopyObject().(client.Object)
 	again.SetResourceVersion("")
 	again.SetUID("")

@@ -89,7 +89,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		}
 		above = parent.Groups
 		g.Namespace, key = above[0].Namespace, slices.Insert(key, 0, above[0].Name)
-		g.Spec.ParentRef = &v1alpha1.Reference{Name: above[0].Name}
+		g.Spec.ParentRef = ptr.To(catalog.ReferNamed(above[0]))
 	} else if !f.catalog.MayHoldRootGroup(f.home, r.Path) {
 		return Group{}, endpoint.Forbidden("")
 	}
@@ -100,7 +100,10 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		return Group{}, err
 	}
 	same := func(holder *v1alpha1.Group) bool {
-		return strings.EqualFold(holder.Spec.Path, r.Path) && ptr.Equal(holder.Spec.ParentRef, g.Spec.ParentRef)
+		if holder.Spec.ParentRef == nil || len(above) == 0 {
+			return strings.EqualFold(holder.Spec.Path, r.Path) && holder.Spec.ParentRef == nil && len(above) == 0
+		}
+		return strings.EqualFold(holder.Spec.Path, r.Path) && catalog.Names(*holder.Spec.ParentRef, above[0])
 	}
 	err := declare.CreateUnique(ctx, f.writer, g, same, key...)
 	if errors.Is(err, declare.ErrExists) {

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
@@ -55,6 +56,6 @@ func (f *Family) change(ctx context.Context, mutate func(s *v1alpha1.JobTokenSco
 func fresh(p *v1alpha1.Project) *v1alpha1.JobTokenScope {
 	return &v1alpha1.JobTokenScope{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name)},
-		Spec:       v1alpha1.JobTokenScopeSpec{ProjectRef: v1alpha1.Reference{Name: p.Name}},
+		Spec:       v1alpha1.JobTokenScopeSpec{ProjectRef: catalog.ReferNamed(p)},
 	}
 }

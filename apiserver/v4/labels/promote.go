@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -136,7 +137,7 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 	into = &v1alpha1.Label{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace},
 		Spec: v1alpha1.LabelSpec{
-			ID: e.RESTID(), GroupRef: &v1alpha1.Reference{Name: g.Name},
+			ID: e.RESTID(), GroupRef: ptr.To(catalog.ReferNamed(g)),
 			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
 		},
 	}

@@ -52,7 +52,7 @@ func expectPromoted(t *testing.T, f forge, id int64) {
 	}
 	g.Expect(bugs).To(HaveLen(1))
 	g.Expect(bugs[0].ID).To(Equal(id))
-	g.Expect(bugs[0].GroupRef).To(HaveValue(Equal(v1alpha1.Reference{Name: "sub"})))
+	g.Expect(bugs[0].GroupRef).To(HaveField("Name", "sub"))
 	g.Expect(f.subscribed(t, id)).To(ConsistOf(BeEquivalentTo(2), BeEquivalentTo(3), BeEquivalentTo(4)))
 	g.Expect(f.subscribers).To(HaveLen(1))
 	for project, priority := range map[int]int32{20: 0, 21: 3} {

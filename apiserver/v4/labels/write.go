@@ -37,7 +37,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
 		return Label{}, exists()
 	}
 	spec := v1alpha1.LabelSpec{
-		ProjectRef: &v1alpha1.Reference{Name: p.Name}, Title: title, Description: r.Description, Priority: pointer(r.Priority),
+		ProjectRef: ptr.To(catalog.ReferNamed(p)), Title: title, Description: r.Description, Priority: pointer(r.Priority),
 	}
 	var a namespace.Attributes
 	refuse(&a, "title", wrong...)

@@ -95,7 +95,7 @@ func TestALabelEndsInAnObject(t *testing.T) {
 		if spec.ID == made.ID {
 			g.Expect(name).To(HavePrefix("project-web-gr--e--xl-"))
 			g.Expect(spec).To(Equal(v1alpha1.LabelSpec{
-				ID: made.ID, ProjectRef: &v1alpha1.Reference{Name: "web"}, Title: "Größe: XL", Color: "#2F4F4F", Description: "_d_", Priority: ptr.To[int32](0),
+				ID: made.ID, ProjectRef: ptr.To(f.Named(&v1alpha1.Project{}, "acme/web")), Title: "Größe: XL", Color: "#2F4F4F", Description: "_d_", Priority: ptr.To[int32](0),
 			}))
 		}
 	}

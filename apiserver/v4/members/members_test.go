@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -162,7 +163,7 @@ func TestAMemberEndsInAnObject(t *testing.T) {
 	g.Expect(made).To(And(HaveField("ID", int64(4)), HaveField("AccessLevel", 20), HaveField("ExpiresAt", HaveValue(Equal("2026-07-01")))))
 	m := stored(t, f, "otto")
 	g.Expect(m.Spec).To(Equal(v1alpha1.MembershipSpec{
-		UserRef: f.Refer(&v1alpha1.User{}, "otto"), ProjectRef: &v1alpha1.Reference{Name: "web"}, Role: v1alpha1.RoleReporter,
+		UserRef: f.Refer(&v1alpha1.User{}, "otto"), ProjectRef: ptr.To(f.Named(&v1alpha1.Project{}, "acme/web")), Role: v1alpha1.RoleReporter,
 		ExpiresAt: m.Spec.ExpiresAt,
 	}))
 	g.Expect(m.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)))
@@ -364,4 +365,26 @@ func TestMember_isNobodyWhoIsMadeAnewUnderTheID(t *testing.T) {
 	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Code).To(Equal(404))
 	g.Expect(f.As("mary", "POST /projects/21/members", `{"user_id":4,"access_level":10}`).Code).To(Equal(201), "the name of the former one's is not in the way")
 	g.Expect(f.As("mary", "GET /projects/21/members/4", "").Body).To(ContainSubstring(`"access_level":10`))
+}
+
+func TestMember_isOfNoProjectOrGroupThatIsMadeAnewUnderTheName(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.As("olga", "POST /projects/21/members", `{"user_id":4,"access_level":50}`).Code).To(Equal(201))
+	g.Expect(f.As("olga", "POST /groups/11/members", `{"user_id":4,"access_level":50}`).Code).To(Equal(201))
+	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(200))
+	var made v1alpha1.MembershipList
+	g.Expect(f.Client.List(t.Context(), &made)).To(Succeed())
+	for _, m := range made.Items {
+		if m.Spec.UserRef.ID == 4 {
+			g.Expect(m.OwnerReferences).To(HaveLen(1), "the garbage collector removes it when what it is of is gone")
+		}
+	}
+
+	// Nothing of that is collected yet, nor has any controller seen it.
+	f.Anew(&v1alpha1.Project{}, "acme/secret")
+	f.Anew(&v1alpha1.Group{}, "acme/core")
+	g.Expect(f.As("otto", "GET /projects/21/members", "").Code).To(Equal(404))
+	g.Expect(f.As("olga", "GET /projects/21/members/all/4", "").Code).To(Equal(404))
+	g.Expect(f.As("olga", "GET /groups/11/members/4", "").Code).To(Equal(404))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -172,10 +173,10 @@ func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 	id, uid := strconv.FormatInt(u.RESTID(), 10), string(u.UID)
 	if s.Project != nil {
 		m.Name = naturalkey.Name(s.Project.Name, "project", id, uid)
-		m.Spec.ProjectRef = &v1alpha1.Reference{Name: s.Project.Name}
+		m.Spec.ProjectRef = ptr.To(catalog.ReferNamed(s.Project))
 	} else {
 		m.Name = naturalkey.Name(s.Groups[0].Name, "group", id, uid)
-		m.Spec.GroupRef = &v1alpha1.Reference{Name: s.Groups[0].Name}
+		m.Spec.GroupRef = ptr.To(catalog.ReferNamed(s.Groups[0]))
 	}
 	return m
 }

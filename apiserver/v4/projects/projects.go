@@ -114,10 +114,10 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, err
 	}
 	group := scope.Groups[0]
-	spec.GroupRef = v1alpha1.Reference{Name: group.Name}
+	spec.GroupRef = catalog.ReferNamed(group)
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Labels: caller.Creator()}, Spec: spec}
 	same := func(holder *v1alpha1.Project) bool {
-		return strings.EqualFold(holder.Spec.Path, path) && holder.Spec.GroupRef == spec.GroupRef
+		return strings.EqualFold(holder.Spec.Path, path) && catalog.Names(holder.Spec.GroupRef, group)
 	}
 	err = declare.CreateUnique(ctx, f.writer, p, same, group.Name, strings.ToLower(path))
 	if errors.Is(err, declare.ErrExists) {

@@ -68,7 +68,7 @@ func (f *Family) replace(ctx context.Context, holder, b *v1alpha1.ProtectedBranc
 			return err
 		}
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
-		wanted.ID = b.RESTID()
+		wanted.ID, wanted.ProjectRef = b.RESTID(), b.Spec.ProjectRef // which are fixed
 		b.Spec = *wanted.DeepCopy()
 		_, err := accesslevel.Assign(ctx, f.ids, b)
 		return err

@@ -48,6 +48,10 @@ func expectTaken(t *testing.T, f *familytest.Forge, answer familytest.Answer) {
 func TestTheProtectionThatAProjectMadeGivesWay(t *testing.T) {
 	f := newForge(t, byProject())
 	expectTaken(t, f, f.As("mary", protectTrunk, trunk))
+	b := byProject()
+	if err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil || *b.Spec.ProjectRef != *byProject().Spec.ProjectRef {
+		t.Errorf("its reference, which is fixed, is %+v: %v", b.Spec.ProjectRef, err)
+	}
 }
 
 func TestWhatIsChangedBeforeItHasAnIDGetsOne(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -150,7 +151,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 	b := &v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name)},
 		Spec: v1alpha1.ProtectedBranchSpec{
-			ProjectRef:     &v1alpha1.Reference{Name: p.Name},
+			ProjectRef:     ptr.To(catalog.ReferNamed(p)),
 			Branch:         r.Name,
 			AllowForcePush: r.AllowForcePush.Or(false), CodeOwnerApprovalRequired: r.CodeOwnerApproval.Or(false),
 		},

@@ -114,7 +114,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
 	}
 	m := &v1alpha1.RemoteMirror{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, at.url, rand.Text())},
-		Spec:       v1alpha1.RemoteMirrorSpec{ProjectRef: v1alpha1.Reference{Name: p.Name}, URL: at.url, Enabled: ptr.To(false)},
+		Spec:       v1alpha1.RemoteMirrorSpec{ProjectRef: catalog.ReferNamed(p), URL: at.url, Enabled: ptr.To(false)},
 	}
 	change := settings{KeepDivergentRefs: r.KeepDivergentRefs, OnlyProtectedBranches: r.OnlyProtectedBranches, MirrorBranchRegex: r.MirrorBranchRegex}
 	if err := change.apply(m); err != nil {

@@ -124,7 +124,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 		// A project may have many of the same description.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Description, rand.Text())},
 		Spec: v1alpha1.TriggerTokenSpec{
-			ProjectRef: v1alpha1.Reference{Name: p.Name}, OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
+			ProjectRef: catalog.ReferNamed(p), OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
 		},
 	}
 	if err := f.writer.Create(ctx, t); err != nil {

@@ -180,7 +180,7 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 	object := stored(t, f, made.ID)
 	g.Expect(object.Namespace).To(Equal("acme"))
 	g.Expect(object.Spec).To(Equal(v1alpha1.TriggerTokenSpec{
-		ID: made.ID, ProjectRef: v1alpha1.Reference{Name: "web"}, OwnerRef: ptr.To(f.Refer(&v1alpha1.User{}, "mike")), Description: "Nightly",
+		ID: made.ID, ProjectRef: f.Named(&v1alpha1.Project{}, "acme/web"), OwnerRef: ptr.To(f.Refer(&v1alpha1.User{}, "mike")), Description: "Nightly",
 	}))
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token[10:]))
 	web, err := f.Catalog.ProjectByID(t.Context(), 20)

@@ -1,0 +1,32 @@
+package declare
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/target"
+)
+
+// own makes the project or group that an object is declared for its owner. A controller does so as well, but finds nothing to do it by
+// where the project or group goes at the same moment: the object would stay, for whoever makes another one of the name.
+func own(obj client.Object) error {
+	project, group := target.Refs(obj)
+	kind, of := "Project", project
+	if group != nil {
+		kind, of = "Group", group
+	}
+	if of == nil {
+		return nil
+	}
+	if of.Name == "" || of.UID == "" {
+		return fmt.Errorf("%T %s is to name its %s by name and uid", obj, obj.GetName(), kind)
+	}
+	obj.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: of.Name, UID: types.UID(of.UID),
+	}})
+	return nil
+}
