@@ -237,12 +237,9 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	}
 	var claimants []claim.Object
 	for _, g := range groups {
-		ok := at.group == nil && c.MayHoldRootGroup(g.Namespace, g.Spec.Path)
-		if at.group != nil {
-			if ok, err = c.admits(ctx, at.group, g.Namespace); err != nil && !errors.Is(err, ErrNotFound) {
-				return nil, err
-			}
-			ok = ok && follows(g, at.group)
+		ok, err := c.mayBeAt(ctx, at, g)
+		if err != nil {
+			return nil, err
 		}
 		if ok {
 			claimants = append(claimants, g)
@@ -261,6 +258,15 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 		}
 	}
 	return holderOf(claimants, at, segment), nil
+}
+
+// mayBeAt reports whether a group that claims a segment below a place means that place, and is let in there.
+func (c *Catalog) mayBeAt(ctx context.Context, at place, g *v1alpha1.Group) (bool, error) {
+	if at.group == nil {
+		return c.MayHoldRootGroup(g.Namespace, g.Spec.Path), nil
+	}
+	ok, err := c.admits(ctx, at.group, g.Namespace)
+	return ok && follows(g, at.group), ignoreNotFound(err)
 }
 
 // holderOf returns which of the claimants holds a segment below a place.
