@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/internal/registration"
@@ -63,7 +65,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err := addIndexes(ctx, p, mgr); err != nil {
 		return err
 	}
-	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine()})
+	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine(), Scratch: o.scratch(p)})
 	if err != nil {
 		return err
 	}
@@ -90,6 +92,20 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// scratch is the runtime directory of a server. What has no server writes no archives.
+func (o *options) scratch(p parts) func() (string, error) {
+	if !p.server {
+		return nil
+	}
+	return func() (string, error) {
+		dir, err := filepath.Abs(o.runtimeDir)
+		if err == nil {
+			err = hook.PrepareDir(dir)
+		}
+		return dir, err
+	}
 }
 
 func addIndexes(ctx context.Context, p parts, mgr ctrl.Manager) error {

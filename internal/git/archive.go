@@ -132,10 +132,11 @@ func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w i
 	if a.Format == Zip {
 		format = "zip"
 	}
-	dir, err := r.engine.archiveDir(a.Commit)
+	dir, remove, err := r.engine.archiveDir(a.Commit)
 	if err != nil {
 		return err
 	}
+	defer remove()
 	c := r.command("archive", "--format="+format, "--prefix="+a.Prefix+"/", a.Commit, "--")
 	c.args = append(c.args, paths...)
 	c.env = []string{"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(r.dir, "objects")}

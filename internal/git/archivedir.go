@@ -22,28 +22,32 @@ var archiveConfigs = map[string]string{
 	"sha256": "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n",
 }
 
-// archiveDir returns the directory for a commit with this id. It is made at the first use, and removed with the engine.
-func (e *Engine) archiveDir(commit string) (string, error) {
+// archivePrefix begins the names of such directories.
+const archivePrefix = "forgeplane-archive-"
+
+// archiveDir makes the directory for an archive of a commit with this id. It is made anew for each, and removed after it: git runs what
+// stands in its configuration, so nobody else must have had the time to put another one into its place.
+func (e *Engine) archiveDir(commit string) (dir string, remove func(), err error) {
 	format := "sha1"
 	if len(commit) != 40 {
 		format = "sha256"
 	}
-	e.archiveMu.Lock()
-	defer e.archiveMu.Unlock()
-	if dir := e.archiveDirs[format]; dir != "" {
-		if isDir, err := directory(dir); isDir && err == nil { // somebody may have emptied the directory for temporary files
-			return dir, nil
-		}
+	parent := ""
+	if e.scratch != nil {
+		parent, err = e.scratch()
 	}
-	dir, err := os.MkdirTemp("", "forgeplane-archive-")
 	if err == nil {
-		e.archiveDirs[format] = dir
-		err = fillArchiveDir(dir, archiveConfigs[format])
+		dir, err = os.MkdirTemp(parent, archivePrefix)
 	}
 	if err != nil {
-		return "", fmt.Errorf("making a directory for archives: %w", err)
+		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
 	}
-	return dir, nil
+	remove = func() { _ = os.RemoveAll(dir) } // what stays goes at the next start
+	if err := fillArchiveDir(dir, archiveConfigs[format]); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
+	}
+	return dir, remove, nil
 }
 
 func fillArchiveDir(dir, config string) error {
@@ -60,14 +64,23 @@ func fillArchiveDir(dir, config string) error {
 	return os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
 }
 
-// removeArchiveDirs removes what archiveDir has made.
-func (e *Engine) removeArchiveDirs() {
-	e.archiveMu.Lock()
-	defer e.archiveMu.Unlock()
-	for format, dir := range e.archiveDirs {
-		_ = os.RemoveAll(dir) // what stays is small, and in a directory for temporary files
-		delete(e.archiveDirs, format)
+// sweep removes what a process that was killed has left of its archives.
+func (e *Engine) sweep() error {
+	if e.scratch == nil {
+		return nil
 	}
+	parent, err := e.scratch()
+	if err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(parent, archivePrefix+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("removing what is left of archives: %w", err)
+	}
+	return nil
 }
 
 // ceiling passes on at most left bytes.

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -40,6 +39,9 @@ type Options struct {
 	Slots Slots
 	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. 30 seconds if 0.
 	MemoryWait time.Duration
+	// Scratch returns a directory of this process alone for what a command needs for a moment, and is asked each time: nobody else can
+	// write into it, or replace it. What was left there of a process that was killed is removed. The directory for temporary files if nil.
+	Scratch func() (string, error)
 }
 
 // commandTimeout is what CommandTimeout is if nobody says it.
@@ -64,10 +66,7 @@ type Engine struct {
 	// What callers share.
 	walks, archives, blobs *fair.Slots
 	limits                 Limits
-
-	// archiveDirs are by object format.
-	archiveMu   sync.Mutex
-	archiveDirs map[string]string
+	scratch                func() (string, error)
 }
 
 // Version is that of the git binary. What a vendor or a candidate has behind it, as in 2.39.5.windows.1, does not count.
@@ -94,7 +93,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv)}
-	e.limits, e.archiveDirs = o.Limits.complete(), map[string]string{}
+	e.limits, e.scratch = o.Limits.complete(), o.Scratch
 	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}.atMost(bounds{memory: e.limits.MemoryTotal})
 	e.memory = newMemory(e.limits.MemoryTotal, o.MemoryWait)
 	e.empties = lru.New(shownEmpty)
@@ -113,6 +112,9 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if !e.version.AtLeast(Needed) {
 		return nil, fmt.Errorf("%s is git %s: %s or newer must be installed", path, e.version, Needed)
+	}
+	if err := e.sweep(); err != nil {
+		return nil, err
 	}
 	return e, nil
 }
@@ -133,7 +135,6 @@ func (e *Engine) answer(ctx context.Context, args ...string) ([]byte, error) {
 func (e *Engine) Close() {
 	e.readers.close()
 	e.results.StopAllGoroutines()
-	e.removeArchiveDirs()
 }
 
 // Version returns the version of the git binary.

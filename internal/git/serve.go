@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // Service is what a Git client can ask a server for.
@@ -90,6 +91,20 @@ func checkHook(dir string) error {
 	}
 	if !filepath.IsAbs(dir) || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return fmt.Errorf("%w: the file in %q cannot be executed", ErrHookMissing, dir)
+	}
+	return checkHookDir(dir)
+}
+
+// checkHookDir refuses a directory of hooks into which somebody else could put one. Forgeplane has made it, but something may have taken
+// it away since, and somebody else made one of the same name.
+func checkHookDir(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrHookMissing, err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: %q is not a directory of this user alone", ErrHookMissing, dir)
 	}
 	return nil
 }

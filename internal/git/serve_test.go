@@ -48,11 +48,22 @@ func TestServeTakesNoPushWithoutAHook(t *testing.T) {
 	if err := os.WriteFile(plain+"/pre-receive", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"", t.TempDir(), dangling, plain, "/nonexistent"} {
+	open, link := t.TempDir(), t.TempDir()+"/hooks"
+	if err := errors.Join(os.WriteFile(open+"/pre-receive", nil, 0o755), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	good := t.TempDir()
+	if err := errors.Join(os.WriteFile(good+"/pre-receive", nil, 0o755), os.Chmod(good, 0o755), os.Symlink(good, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", t.TempDir(), dangling, plain, open, link, "/nonexistent"} {
 		err := r.Serve(t.Context(), git.ServeOptions{Service: git.ReceivePack, HooksDir: dir, Advertise: true, Stdout: &bytes.Buffer{}})
 		if !errors.Is(err, git.ErrHookMissing) {
 			t.Errorf("%q: %v", dir, err)
 		}
+	}
+	if err := r.Serve(t.Context(), git.ServeOptions{Service: git.ReceivePack, HooksDir: good, Advertise: true, Stdout: &bytes.Buffer{}}); err != nil {
+		t.Errorf("a hook of this user alone: %v", err)
 	}
 	if err := r.Serve(t.Context(), git.ServeOptions{Service: "git-upload-archive"}); err == nil {
 		t.Error("another service is served")

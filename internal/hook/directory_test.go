@@ -7,6 +7,48 @@ import (
 	"testing"
 )
 
+func TestPrepareDir_cannotBeReplaced(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mode os.FileMode
+		want string
+	}{
+		"of this user":              {0o755, ""},
+		"of everybody":              {0o777, "others could replace"},
+		"of a group":                {0o775, "others could replace"},
+		"of everybody, with owners": {0o777 | os.ModeSticky, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a", "run")
+			if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Dir(dir), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			err := PrepareDir(dir)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "--runtime-dir")):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrepareDir_belowADirectoryOfAnotherUser(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "run")
+	if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(filepath.Dir(dir), 65532, 65532); err != nil {
+		t.Skip("only root can give a directory to somebody else")
+	}
+	if err := PrepareDir(dir); err == nil || !strings.Contains(err.Error(), "belongs to another user, who could replace it") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestPrepareDir_isForThisUserAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(dir string) error

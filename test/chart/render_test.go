@@ -163,7 +163,7 @@ var _ = Describe("The chart", func() {
 			"--max-import-size=0", "--max-import-unpacked-size=7Gi", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--quota-retained=20", "--quota-retained-size=30Gi",
-			"--home-namespace=homes", "--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443",
+			"--home-namespace=homes", "--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--runtime-dir=/tmp/forgeplane/run",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
 			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--slots-per-caller=10", "--slots-reserved=50",
 			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--trusted-proxies=10.0.0.0/8,fd00::/8",

@@ -76,6 +76,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- with $values.kubernetesURL }}
 - {{ printf "--kubernetes-url=%s" . | quote }}
 {{- end }}
+- --runtime-dir=/tmp/forgeplane/run
 - --rate-limit-authenticated={{ int $values.rateLimit.authenticated }}
 - --rate-limit-unauthenticated={{ int $values.rateLimit.unauthenticated }}
 - --rate-limit-git-authenticated={{ int $values.rateLimit.gitAuthenticated }}
