@@ -68,7 +68,7 @@ type Controller struct {
 func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Audited, o Options) *Controller {
 	p := &Controller{client: c, events: r, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
 	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithClaims(cat.Register(), cat.ProjectClaims),
-		frame.WithFinalizer(Finalizer, p.remove))
+		frame.WithFinalizer(Finalizer, p.remove), frame.WithTenant(repos.Tenant))
 	return p
 }
 

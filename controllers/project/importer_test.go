@@ -104,6 +104,15 @@ func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
 	g.Expect(l.jobs).To(BeEmpty())
 }
 
+func TestImports_areOnBehalfOfTheirTenant(t *testing.T) {
+	l, who := newLine(t), make(chan fair.Key, 1)
+	p := named("web")
+	p.Namespace = "acme"
+	l.begin(p, func(ctx context.Context, _ func(git.Progress)) error { who <- fair.From(ctx); return nil })
+	NewWithT(t).Eventually(who).Should(Receive(Equal(fair.Namespace("acme"))))
+	NewWithT(t).Eventually(l.wake).Should(Receive())
+}
+
 func TestImport_beyondALimit(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)

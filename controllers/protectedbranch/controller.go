@@ -154,7 +154,7 @@ func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 	if scope.Project == nil {
 		return nil
 	}
-	branches, err := c.repositories.Branches(ctx, scope.Project)
+	branches, err := c.repositories.Branches(c.repositories.For(ctx, scope.Project), scope.Project)
 	if errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrStorageMissing) || errors.Is(err, catalog.ErrNotFound) {
 		// The project's own conditions speak of it, and its next change leads back here.
 		return nil

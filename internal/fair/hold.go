@@ -72,7 +72,7 @@ func (s *Slots) Short() bool {
 }
 
 // Share is how many slots one caller may hold.
-func (s *Slots) Share(k Key) int { return s.share(k) }
+func (s *Slots) Share() int { return s.limits.Share }
 
 // Words has Busy say something else than that requests are running: own where the caller has a share, and others where others have
 // what there is. Each is a sentence with a %d in it, for the limit. It returns the slots.

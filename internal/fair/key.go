@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Key is the caller that something is counted for. The zero Key is Forgeplane itself: its controllers and background work.
+// Key is the caller that something is counted for. The zero Key is Forgeplane itself, for work that it does on behalf
+// of nobody: it has no more than any other caller.
 type Key struct {
 	kind    kind
 	user    int64

@@ -193,17 +193,9 @@ func (s *Slots) displace(class, number int) bool {
 	return true
 }
 
-// share is how many slots a caller may hold.
-func (s *Slots) share(k Key) int {
-	if k == (Key{}) {
-		return s.limits.Total
-	}
-	return s.limits.Share
-}
-
 // may reports whether a caller may hold a weight more, as far as the own share goes.
 func (s *Slots) may(c *caller, weight int) bool {
-	return c.held == 0 || c.held+weight <= s.share(c.key)
+	return c.held == 0 || c.held+weight <= s.limits.Share
 }
 
 // free reports whether there are slots for somebody of a class.
@@ -334,7 +326,7 @@ func (s *Slots) refuse(c *caller, weight int) error {
 }
 
 func (s *Slots) busy(c *caller, weight int) error {
-	b := &Busy{What: s.what, Limit: s.share(c.key), Own: c.key != (Key{}) && !s.may(c, weight), RetryAfter: retryAfter}
+	b := &Busy{What: s.what, Limit: s.limits.Share, Own: !s.may(c, weight), RetryAfter: retryAfter}
 	if s.own != "" {
 		b.Reason = fmt.Sprintf(s.others, s.limits.Total)
 		if b.Own {

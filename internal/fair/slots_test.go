@@ -296,13 +296,20 @@ func TestSlots_forgetsWhoHasGone(t *testing.T) {
 	}
 }
 
-func TestSlots_forgeplaneItselfMayHoldAllOfThem(t *testing.T) {
-	s := fair.New("test", "requests", fair.Limits{Total: 3, Share: 1, Reserved: 1})
-	for range 3 {
-		if _, err := s.Enter(t.Context()); err != nil {
-			t.Fatal(err)
+func TestSlots_forgeplaneItselfHasNoMoreThanAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fair.New("test", "requests", fair.Limits{Total: 3, Share: 2, Wait: time.Second})
+		for range 2 {
+			if _, err := s.Enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
+		_, err := s.Enter(t.Context())
+		if busy := (*fair.Busy)(nil); !errors.As(err, &busy) || !busy.Own || busy.Limit != 2 {
+			t.Errorf("got %v", err)
+		}
+		enter(t, s, fair.User(1))
+	})
 }
 
 func TestSlots_areCounted(t *testing.T) {

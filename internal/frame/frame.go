@@ -25,6 +25,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // Object is a kind of Forgeplane.
@@ -62,6 +63,7 @@ type Frame[T Object] struct {
 	finalize  Step[T]
 	register  *claim.Register
 	claims    func(ctx context.Context, obj T) ([]claim.Claim, error)
+	tenant    func(obj T) fair.Key
 }
 
 // Option changes how a Frame works.
@@ -90,6 +92,12 @@ func WithClaims[T Object](r *claim.Register, claims func(ctx context.Context, ob
 	return func(f *Frame[T]) { f.register, f.claims = r, claims }
 }
 
+// WithTenant says whom the steps for an object are counted for; without it that is its namespace, and Forgeplane itself for an object
+// that has none.
+func WithTenant[T Object](tenant func(obj T) fair.Key) Option[T] {
+	return func(f *Frame[T]) { f.tenant = tenant }
+}
+
 // WithFinalizer runs step when an object is being deleted, until it returns nil.
 func WithFinalizer[T Object](name string, step Step[T]) Option[T] {
 	return func(f *Frame[T]) { f.finalizer, f.finalize = name, step }
@@ -97,7 +105,12 @@ func WithFinalizer[T Object](name string, step Step[T]) Option[T] {
 
 // New returns a frame that writes with c and tells r what happened.
 func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]) *Frame[T] {
-	f := &Frame[T]{client: c, events: r}
+	f := &Frame[T]{client: c, events: r, tenant: func(obj T) fair.Key {
+		if obj.GetNamespace() == "" {
+			return fair.Key{}
+		}
+		return fair.Namespace(obj.GetNamespace())
+	}}
 	for _, o := range options {
 		o(f)
 	}
@@ -107,6 +120,7 @@ func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]
 // Run reconciles obj: the steps run in order until one does not succeed, then what changed in the status is written
 // in one patch. obj is changed.
 func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
+	ctx = fair.With(ctx, f.tenant(obj))
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
@@ -148,6 +149,23 @@ func TestHowStepsEnd(t *testing.T) {
 			w.Expect(w.writes).To(BeZero(), "writes of a second run")
 		})
 	}
+}
+
+func TestStepsWorkForTheTenant(t *testing.T) {
+	var who []fair.Key
+	step := func(ctx context.Context, _ *v1alpha1.User) error {
+		who = append(who, fair.From(ctx))
+		return errors.New("enough")
+	}
+	for _, namespace := range []string{"", "acme"} {
+		w := newWorld(t)
+		w.user.Namespace = namespace // as an object of a kind that has one
+		_, _ = frame.New[*v1alpha1.User](w.client, w.events).Run(t.Context(), w.user, step)
+	}
+	w := newWorld(t)
+	tenant := func(u *v1alpha1.User) fair.Key { return fair.Namespace("of " + u.Name) }
+	_, _ = frame.New(w.client, w.events, frame.WithTenant(tenant)).Run(t.Context(), w.user, step)
+	w.Expect(who).To(Equal([]fair.Key{{}, fair.Namespace("acme"), fair.Namespace("of ada")}), "one without a namespace is for Forgeplane itself")
 }
 
 func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {

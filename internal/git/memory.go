@@ -194,7 +194,7 @@ func (m *memory) over() (largest *allotment) {
 	tooMuch := int64(sum)*mebibyte > m.total
 	for a := range m.running {
 		k := a.hold.Caller()
-		missed := m.short[a.slots] >= most && holders[holder{a.slots, k}] > a.slots.Share(k)
+		missed := m.short[a.slots] >= most && holders[holder{a.slots, k}] > a.slots.Share()
 		switch {
 		case a.ended != nil, a.has == a.least, !tooMuch && !missed, a.command.spared():
 		case largest == nil, callers[k] > callers[largest.hold.Caller()],

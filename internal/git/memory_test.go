@@ -140,18 +140,22 @@ func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 }
 
 func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
-	g := NewWithT(t)
-	e, r, small, finish := greedy(t, 100<<20, time.Minute)
-	begun, running := archive(t, r, fair.User(1), small)
-	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
-	g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
+	for about, holder := range map[string]fair.Key{"of a user": fair.User(1), "of a namespace": fair.Namespace("acme"), "of Forgeplane itself": {}} {
+		t.Run(about, func(t *testing.T) {
+			g := NewWithT(t)
+			e, r, small, finish := greedy(t, 100<<20, time.Minute)
+			begun, running := archive(t, r, holder, small)
+			g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
+			g.Eventually(e.HeavyMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
 
-	_, waiting := archive(t, r, fair.User(2), small)
-	var err error
-	g.Eventually(running).WithTimeout(time.Minute).Should(Receive(&err))
-	g.Expect(git.LimitReached(err)).To(ContainSubstring("100 MiB"), "%v", err)
-	finish()
-	g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+			_, waiting := archive(t, r, fair.User(2), small)
+			var err error
+			g.Eventually(running).WithTimeout(time.Minute).Should(Receive(&err))
+			g.Expect(git.LimitReached(err)).To(ContainSubstring("100 MiB"), "%v", err)
+			finish()
+			g.Eventually(waiting).WithTimeout(time.Minute).Should(Receive(BeNil()))
+		})
+	}
 }
 
 // stalled is a client that takes nothing until it is released.

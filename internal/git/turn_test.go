@@ -24,8 +24,8 @@ func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
 	}
 	waiting, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	for range maxWalks {
-		leave, err := e.walks.Enter(t.Context())
+	for i := range int64(maxWalks) {
+		leave, err := e.walks.Enter(fair.With(t.Context(), fair.User(i)))
 		if err != nil {
 			t.Fatal(err)
 		}

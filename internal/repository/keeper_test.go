@@ -2,6 +2,7 @@ package repository_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -36,14 +40,19 @@ func keep(t *testing.T, l repository.Limits) *kept {
 	var err error
 	k.keeper, err = repository.NewKeeper(k.repos, c, &k.writers, l, k.metrics)
 	g.Expect(err).NotTo(HaveOccurred())
+	start(t, k.keeper)
+	return k
+}
+
+func start(t *testing.T, k *repository.Keeper) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- k.keeper.Start(ctx) }()
+	go func() { ended <- k.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "the keeper ends with its context")
 	})
-	return k
 }
 
 func (k *kept) pushed(t *testing.T) {
@@ -95,6 +104,28 @@ func TestARepositoryThatIsClosedIsNotMaintained(t *testing.T) {
 	k.writers.Open(k.git)
 	k.pushed(t)
 	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("done"))
+}
+
+func TestKeeper_worksForTheTenant(t *testing.T) {
+	g := NewWithT(t)
+	s, who := newShop(t, "sha1"), make(chan fair.Key, 10)
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.project).WithStatusSubresource(s.project).Build()
+	// The storage is looked up on the way to the repository.
+	cat := catalog.New(interceptor.NewClient(base, interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			who <- fair.From(ctx)
+			return errors.New("the API server is not there")
+		},
+	}))
+	engine, err := git.NewEngine(t.Context(), git.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	k, err := repository.NewKeeper(repository.New(engine, cat), base, &git.Writers{}, repository.Limits{Concurrency: 1, Timeout: time.Minute}, prometheus.NewRegistry())
+	g.Expect(err).NotTo(HaveOccurred())
+	start(t, k)
+	k.Pushed(client.ObjectKeyFromObject(s.project))
+	g.Eventually(who).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.Namespace("acme"))))
 }
 
 func TestMaintenanceCanBeSwitchedOff(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -30,12 +31,14 @@ type watched struct {
 	refused atomic.Int32
 	// looked receives the name of each project that the observer begins to look at, as far as somebody waits for it.
 	looked chan string
+	// who receives whom the observer works for when it writes.
+	who chan fair.Key
 }
 
 func watch(t *testing.T) *watched {
 	t.Helper()
 	g := NewWithT(t)
-	w := &watched{shop: newShop(t, "sha1"), looked: make(chan string, 100)}
+	w := &watched{shop: newShop(t, "sha1"), looked: make(chan string, 100), who: make(chan fair.Key, 100)}
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.project).WithStatusSubresource(w.project).Build()
@@ -54,6 +57,7 @@ func watch(t *testing.T) *watched {
 				return errors.New("the API server is not there")
 			}
 			w.patches.Add(1)
+			w.who <- fair.From(ctx)
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}))
@@ -140,4 +144,13 @@ func TestTheObserverForgetsAProjectThatIsGone(t *testing.T) {
 	w.push(t, "main")
 	w.observer.Pushed(w.name())
 	g.Eventually(w.status(t)).WithTimeout(10 * time.Second).Should(HaveField("HeadCommit", commit))
+}
+
+func TestObserver_worksForTheTenant(t *testing.T) {
+	g := NewWithT(t)
+	w := watch(t)
+	w.shop.client.Commit(t, "a", "a")
+	w.push(t, "HEAD:refs/heads/main")
+	w.observer.Pushed(client.ObjectKeyFromObject(w.project))
+	g.Eventually(w.who).WithTimeout(10 * time.Second).Should(Receive(Equal(fair.Namespace("acme"))))
 }

@@ -38,7 +38,7 @@ func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, i
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(fair.With(t.Context(), fair.Namespace("others")))
 	seen, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- write(ctx, repo, held{seen, ctx.Done()}) }()
 	select {
