@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -19,7 +20,7 @@ const (
 	attempts  = 100
 )
 
-// FreePort returns a port of 127.0.0.1 that nobody listens on. It is this process's until that ends, so that a program that is stopped
+// FreePort returns a port of 127.0.0.1 that nobody listens on. It is the caller's until the process ends, so that a program that is stopped
 // and started again finds its port free, whatever other tests run at the same time.
 func FreePort(ctx context.Context) (int, error) {
 	for range attempts {
@@ -42,16 +43,26 @@ func FreePort(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("found no free port in %d attempts", attempts)
 }
 
-// reserve takes a port for this process, unless another one has it. Each port is a byte of one file, which is locked until the process
-// ends: closing the file earlier would give up all of them.
+// reserve takes a port, unless it was taken before, in this process or another one. Each port is a file, which stays open and locked until the
+// process ends. The files are not among the temporary ones: tests that run at the same time may have directories of their own for those.
 func reserve(port int) (bool, error) {
-	fd, err := syscall.Open(filepath.Join(os.TempDir(), "forgeplane-test-ports"), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	dir, err := os.UserCacheDir()
 	if err != nil {
-		return false, fmt.Errorf("opening the file of the ports in use: %w", err)
+		dir = os.TempDir()
 	}
-	err = syscall.FcntlFlock(uintptr(fd), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK, Start: int64(port), Len: 1})
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-		return false, nil
+	dir = filepath.Join(dir, "forgeplane-test-ports")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, fmt.Errorf("making the directory of the ports in use: %w", err)
 	}
-	return err == nil, err
+	fd, err := syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("opening the file of a port: %w", err)
+	}
+	if err = syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return true, nil
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = nil
+	}
+	return false, errors.Join(err, syscall.Close(fd))
 }
