@@ -106,8 +106,11 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
 	)
 	contract := endpointtest.Of(t, h)
+	callers := int64(0)
 	post := func(kind string, size int) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodPost, "/commits", strings.NewReader(`{"text":"`+kind+strings.Repeat("x", size)+`"}`))
+		callers++
+		ctx := fair.With(t.Context(), fair.User(callers))
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/commits", strings.NewReader(`{"text":"`+kind+strings.Repeat("x", size)+`"}`))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

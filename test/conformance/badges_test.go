@@ -1,15 +1,18 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
@@ -125,12 +128,19 @@ var _ = throughEachDoor("Badges", func(d *door) {
 		}
 		own := []string{fmt.Sprint("project ", first.ID), fmt.Sprint("project ", second.ID)}
 		inherited := fmt.Sprint("group ", above.Spec.ID)
+		var declared v1alpha1.BadgeList
+		Expect(api.List(context.Background(), &declared, client.InNamespace(above.Namespace))).To(Succeed())
+		made := map[int64]time.Time{}
+		for i := range declared.Items {
+			made[declared.Items[i].Spec.ID] = declared.Items[i].CreationTimestamp.Time
+		}
 		all := map[int64]string{first.ID: own[0], above.Spec.ID: inherited, second.ID: own[1]}
 		var ordered []string
-		for _, id := range slices.Sorted(maps.Keys(all)) {
+		for _, id := range slices.SortedFunc(maps.Keys(all), func(a, b int64) int { return cmp.Or(made[a].Compare(made[b]), cmp.Compare(a, b)) }) {
+			Expect(made).To(HaveKey(id))
 			ordered = append(ordered, all[id])
 		}
-		Expect(listed(nil)).To(Equal(ordered), "each process counts ids from a block of its own")
+		Expect(listed(nil)).To(Equal(ordered), "by when they were made, and those of one second by their ids")
 		Expect(listed(gitlab.Ptr("Build"))).To(Equal(own))
 		Expect(listed(gitlab.Ptr("build"))).To(Equal([]string{inherited}))
 		Expect(listed(gitlab.Ptr("BUILD"))).To(BeEmpty())
