@@ -411,7 +411,7 @@ var _ = Describe("The door", Ordered, func() {
 				Not(ContainSubstring(forged))))
 		})
 
-		It("is what callers are counted by whom nobody knows", func() {
+		It("is the key that anonymous callers are counted by", func() {
 			meta := metav1.ObjectMeta{Name: "test-anonymous"}
 			Expect(admin.Create(context.Background(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule("list", "projects")}})).To(Succeed())
 			binding := &rbacv1.ClusterRoleBinding{

@@ -13,7 +13,7 @@ import (
 // proxy knows kube-apiserver, which passes requests on, by its certificate. The zero value takes nobody for it.
 type proxy struct{ certificate authenticator.Request }
 
-// newProxy returns a proxy by what the cluster says of the certificates of kube-apiserver; nil if it says nothing.
+// newProxy returns a proxy that knows the certificates that the cluster names for kube-apiserver; the zero value if it names none.
 func newProxy(c *authenticatorfactory.RequestHeaderConfig) proxy {
 	if c == nil || c.CAContentProvider == nil {
 		return proxy{}
@@ -31,8 +31,8 @@ func (p proxy) passes(r *http.Request) bool {
 	return ok && err == nil
 }
 
-// client returns the address of who has sent a request: that of the connection, or that of the client of kube-apiserver, which
-// kube-apiserver appends to X-Forwarded-For.
+// client returns the address of the client that sent a request. For a request that kube-apiserver passes on, that is the address that
+// kube-apiserver appended to X-Forwarded-For; for any other request it is the address of the connection.
 func (p proxy) client(r *http.Request) netip.Addr {
 	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && p.passes(r) {
 		last := all[len(all)-1]

@@ -50,8 +50,8 @@ type Options struct {
 
 	// URL is how clients reach kube-apiserver: links in answers begin with it.
 	URL *url.URL
-	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity, or the key of the address of one
-	// who has none.
+	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity. For an
+	// anonymous caller it has the key of the address.
 	Tree http.Handler
 	// Routes are those of the tree.
 	Routes []route.Pattern

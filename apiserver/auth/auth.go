@@ -44,9 +44,9 @@ type Caller struct {
 // Anonymous reports whether nobody has signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
-// keyed returns a context for what is done for the caller: the user, or the Kubernetes identity that acts as none. Such an identity has
-// what callers have who have not signed in, unless it administers the instance: anybody may have several. Whoever has no identity
-// stays the address that ctx has.
+// keyed returns a context whose work counts for the caller: the user, or the Kubernetes identity that acts as no user. Such an identity
+// gets the share of callers who have not signed in, unless it administers the instance, because a tenant can have many identities. A
+// caller without an identity keeps the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
 	if c.User != nil {
 		return fair.With(ctx, fair.User(c.User.RESTID()))

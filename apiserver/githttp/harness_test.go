@@ -44,7 +44,7 @@ type forge struct {
 	tokens   map[string]token
 	projects map[string]*project
 	pushed   map[int64][]hook.Update
-	again    []fair.Key // for whom it was asked whether a caller is still who they were
+	again    []fair.Key // the callers that were checked again
 }
 
 type token struct {

@@ -15,7 +15,7 @@ import (
 const (
 	// maxLine is how long a packet line may be, with the four digits of its length.
 	maxLine = 65520
-	// maxAhead is how much of the head of a push is in memory at a time, but for one line.
+	// maxAhead is how many bytes of the head of a push are in memory at a time, beside one line.
 	maxAhead = 32 << 10
 )
 

@@ -50,7 +50,7 @@ func TestPush_headOfAnotherForm(t *testing.T) {
 		"many lines, and half a one":         {line(create+capabilities) + strings.Repeat(line(create), 1000) + line(create)[:60], malformed},
 		"capabilities twice":                 {line(create+capabilities) + line(create+capabilities) + flush, malformed},
 		"half a line":                        {line(create + capabilities)[:60], malformed},
-		"an id that is none":                 {line("shallow "+strings.Repeat("x", 40)) + line(create+capabilities) + flush, malformed},
+		"an id that is malformed":            {line("shallow "+strings.Repeat("x", 40)) + line(create+capabilities) + flush, malformed},
 		"words of a server":                  {line(create+capabilities) + line("ERR no") + flush, malformed},
 	} {
 		before := onDisk(t, p.repository.Dir())

@@ -140,7 +140,7 @@ func TestPush_fullRepository(t *testing.T) {
 	c.Git(t, "push", "--quiet", url, ":other")
 }
 
-// What has no objects is measured as well, unless it removes what is there.
+// A push without objects is measured as well, unless it only removes refs that exist.
 func TestPush_ofNothingToAFullRepository(t *testing.T) {
 	f := newForgeOn(t, git.Options{Limits: git.Limits{Repository: 1 << 20}})
 	p := f.add(t, "group/project", "sha1")

@@ -157,8 +157,8 @@ type requestKey struct{}
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.handler(next, false) }
 
 // Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only what costs much is
-// counted here. Whoever has passed them on knows the address, and has given it to the context with fair.With; otherwise it is that of the
-// connection.
+// counted here. The context has the address of the client where the door that passed the request on has put it there with fair.With; otherwise the
+// address of the connection counts.
 func (l *Limiter) Aggregated(next http.Handler) http.Handler { return l.handler(next, true) }
 
 func (l *Limiter) handler(next http.Handler, costly bool) http.Handler {

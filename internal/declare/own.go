@@ -23,7 +23,7 @@ func own(obj client.Object) error {
 		return nil
 	}
 	if of.Name == "" || of.UID == "" {
-		return fmt.Errorf("%T %s is to name its %s by name and uid", obj, obj.GetName(), kind)
+		return fmt.Errorf("%T %s must name its %s by name and uid", obj, obj.GetName(), kind)
 	}
 	obj.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: of.Name, UID: types.UID(of.UID),

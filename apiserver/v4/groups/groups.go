@@ -100,10 +100,8 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		return Group{}, err
 	}
 	same := func(holder *v1alpha1.Group) bool {
-		if holder.Spec.ParentRef == nil || len(above) == 0 {
-			return strings.EqualFold(holder.Spec.Path, r.Path) && holder.Spec.ParentRef == nil && len(above) == 0
-		}
-		return strings.EqualFold(holder.Spec.Path, r.Path) && catalog.Names(*holder.Spec.ParentRef, above[0])
+		ref, root := holder.Spec.ParentRef, len(above) == 0
+		return strings.EqualFold(holder.Spec.Path, r.Path) && root == (ref == nil) && (root || catalog.Names(*ref, above[0]))
 	}
 	err := declare.CreateUnique(ctx, f.writer, g, same, key...)
 	if errors.Is(err, declare.ErrExists) {
