@@ -30,6 +30,7 @@ type body struct {
 	wire *wire
 	// failed is told why the body cannot be read to its end. It may be nil.
 	failed func(error)
+	whole  atomic.Bool
 }
 
 // newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol. The objects of a push
@@ -81,8 +82,8 @@ func (b *body) empty() bool {
 	return string(head) == flush
 }
 
-// ended reports whether the client has sent all.
-func (b *body) ended() bool { return b.wire.ended.Load() }
+// ended reports whether all that the client sends has been read and is well-formed.
+func (b *body) ended() bool { return b.whole.Load() }
 
 // drain reads what nobody else will read.
 func (b *body) drain() {
@@ -114,13 +115,16 @@ func (d *decoded) Read(p []byte) (int, error) {
 	switch {
 	case d.limit > 0 && d.n > d.limit:
 		return 0, d.fail(refusal{status: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("The request is larger than %d bytes.", d.limit)})
-	case err != nil && !errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF):
+		d.body.whole.Store(true)
+	case err != nil:
 		return n, d.fail(err)
 	}
 	return n, err
 }
 
 func (d *decoded) fail(err error) error {
+	d.body.whole.Store(false)
 	if !errors.As(err, new(refusal)) {
 		err = fmt.Errorf("%w: %w", errBody, err)
 	}
@@ -135,7 +139,6 @@ type wire struct {
 	r       io.Reader
 	control *http.ResponseController
 	pace    pace.Pace
-	ended   atomic.Bool
 	err     error // of the last Read
 }
 
@@ -144,9 +147,7 @@ func (w *wire) Read(p []byte) (int, error) {
 		return 0, w.err
 	}
 	n, err := w.pace.Pass(w.control.SetReadDeadline, func() (int, error) { return w.r.Read(p) })
-	if w.err = err; err != nil {
-		w.ended.Store(true)
-	}
+	w.err = err
 	if errors.Is(err, io.EOF) { // with the deadline in force net/http would take the connection for lost while git is still at work
 		_ = w.control.SetReadDeadline(time.Time{})
 	}

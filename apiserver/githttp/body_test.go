@@ -1,6 +1,8 @@
 package githttp
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
@@ -43,5 +45,28 @@ func TestTheEndOfABodyIsFinal(t *testing.T) {
 	}
 	if got.String() != text || !b.ended() {
 		t.Errorf("got %q, ended: %t", got.String(), b.ended())
+	}
+}
+
+func TestAnswer_waitsForABodyThatIsCut(t *testing.T) {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.NoCompression)
+	_, _ = io.WriteString(z, "0014command=ls-refs\n0000"+strings.Repeat("x", 1000))
+	_ = z.Close()
+	packed.Truncate(500)
+	told := false
+	recorder := httptest.NewRecorder()
+	control := http.NewResponseController(recorder)
+	b, err := newBody(control, &packed, request{service: git.UploadPack, gzip: true}, &Handler{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.failed = func(error) { told = true }
+	if _, err := io.Copy(io.Discard, b); err == nil || !told {
+		t.Fatalf("got %v, told: %t", err, told)
+	}
+	out := &answer{w: recorder, control: control, in: b}
+	if _, err := out.Write([]byte(flush)); err != nil || out.begun || recorder.Body.Len() > 0 {
+		t.Errorf("got %v, begun: %t, %q; the refusal must come first", err, out.begun, recorder.Body)
 	}
 }

@@ -189,7 +189,11 @@ func (h *Handler) upload(ctx context.Context, out *answer, in *body, req request
 	defer cancel(nil)
 	in.failed = cancel
 	out.contentType = "application/x-" + string(req.service) + "-result"
-	return out.finish(project.Repository.Serve(ctx, git.ServeOptions{
+	err := project.Repository.Serve(ctx, git.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
-	}))
+	})
+	if refused := context.Cause(ctx); errors.As(refused, new(refusal)) { // git may have answered the part that it has read
+		return refused
+	}
+	return out.finish(err)
 }
