@@ -22,7 +22,7 @@ const (
 	importsOf  = 2
 	firstRetry = 10 * time.Second
 	lastRetry  = 10 * time.Minute
-	// limitRetry is for an import that the server does not allow, and that is most likely to end in the same way again.
+	// limitRetry is for an import that the server does not allow, and that would most likely end in the same way again.
 	limitRetry = 24 * time.Hour
 )
 
@@ -180,7 +180,7 @@ func (i *importer) end(j *job, hold *fair.Hold, err error) {
 	j.active, j.cancel, j.err = false, nil, err
 	if err != nil {
 		retry := min(firstRetry<<min(j.attempts, 10), lastRetry)
-		if git.LimitReached(err) != "" {
+		if git.LastingLimit(err) != "" {
 			retry = limitRetry
 		}
 		j.retry = i.clock.Now().Add(wait.Jitter(retry, 0.2))

@@ -125,6 +125,23 @@ func TestImport_beyondALimit(t *testing.T) {
 	g.Expect(l.begin(p, tooLarge).retry).To(BeNumerically(">=", limitRetry), "it would end in the same way")
 }
 
+func TestImport_endedForWantOfMemory(t *testing.T) {
+	g := NewWithT(t)
+	l := newLine(t)
+	p := named("web")
+	short := func(context.Context, func(git.Progress)) error {
+		return fmt.Errorf("git fetch: %w", &git.LimitError{Text: "This takes more memory than there is.", Passing: true})
+	}
+	l.begin(p, short)
+	g.Eventually(l.wake).Should(Receive())
+	first := l.begin(p, short).retry
+	g.Expect(first).To(And(BeNumerically(">=", firstRetry), BeNumerically("<=", firstRetry*6/5)), "there may be some in a moment")
+	l.pass(first)
+	l.begin(p, short)
+	g.Eventually(l.wake).Should(Receive())
+	g.Expect(l.begin(p, short).retry).To(BeNumerically(">=", 2*firstRetry), "each time later")
+}
+
 func TestForgettingEndsAnImport(t *testing.T) {
 	g := NewWithT(t)
 	l := newLine(t)

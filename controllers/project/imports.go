@@ -40,7 +40,7 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 			return repo.Import(ctx, o)
 		})
 	})
-	switch reached := git.LimitReached(s.err); {
+	switch reached := git.LastingLimit(s.err); {
 	case s.retry > 0 && reached != "":
 		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "importing %s: %s (the next attempt follows in a day)", p.Spec.ImportURL, reached)
 	case s.retry > 0:

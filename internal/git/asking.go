@@ -227,7 +227,7 @@ func (a *attempt) stopped(ctx context.Context, err error) bool {
 		return false
 	case a.overtaken, ctx.Err() != nil, errors.Is(err, errStopped):
 		return true
-	case errors.As(err, &busy), errors.As(err, &limit) && limit.ofCaller, a.waited && errors.Is(err, ErrBusy):
+	case errors.As(err, &busy), errors.As(err, &limit) && limit.Passing, a.waited && errors.Is(err, ErrBusy):
 		a.refused = err
 		return true
 	}

@@ -199,7 +199,7 @@ func TestImportStopsAtTheLimitWhileItRuns(t *testing.T) {
 	} {
 		r := repository(t, limited(t, binary, git.Limits{Import: 1 << 20}), storage, "1.git")
 		err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true})
-		if git.LimitReached(err) != "The repository has more than the 1 MiB that the server allows an import." {
+		if git.LastingLimit(err) != "The repository has more than the 1 MiB that the server allows an import." {
 			t.Errorf("%s: got %v", about, err)
 		}
 	}

@@ -65,8 +65,9 @@ func or[T int64 | time.Duration](value, otherwise T) T {
 type LimitError struct {
 	// Text is a sentence for the person who has asked for it. It names the limit and its value.
 	Text string
-	// ofCaller says that it is because of what the caller has already: another one may be allowed the same.
-	ofCaller bool
+	// Passing says that it is because of what the caller and others have at the moment: another caller may be allowed the same, and this
+	// one later.
+	Passing bool
 }
 
 func (e *LimitError) Error() string { return e.Text }
@@ -140,6 +141,14 @@ func (b bounds) starved() error {
 // LimitReached returns the sentence of the LimitError that err is or wraps, and "" if it is none.
 func LimitReached(err error) string {
 	if reached := (*LimitError)(nil); errors.As(err, &reached) {
+		return reached.Text
+	}
+	return ""
+}
+
+// LastingLimit is LimitReached for a limit that the same request would reach again, whenever it is made, and "" for any other error.
+func LastingLimit(err error) string {
+	if reached := (*LimitError)(nil); errors.As(err, &reached) && !reached.Passing {
 		return reached.Text
 	}
 	return ""

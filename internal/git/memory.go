@@ -208,6 +208,6 @@ func (m *memory) over() (largest *allotment) {
 func (m *memory) exceeded() *LimitError {
 	e := limitf("This was ended because it takes more memory than there is: the server allows all Git processes together %s. Ask for less, or try again later.",
 		FormatBytes(m.total))
-	e.ofCaller = true
+	e.Passing = true
 	return e
 }

@@ -98,6 +98,7 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
 				g.Expect(git.LimitReached(err)).To(Equal("This was ended because it takes more memory than there is: the server allows all Git processes "+
 					"together 200 MiB. Ask for less, or try again later."), "%v", err)
+				g.Expect(git.LastingLimit(err)).To(BeEmpty(), "later there may be enough")
 				ended <- nil
 			}
 			_, _, err := r.Read(fair.With(t.Context(), fair.User(1)), small, 1000)
