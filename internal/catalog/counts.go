@@ -40,29 +40,34 @@ func countIn[T client.Object](namespace string, all []T) int {
 
 // CountOf returns how many objects of the kind of one belong to a project or group.
 func (c *Catalog) CountOf(ctx context.Context, kind, target client.Object) (int, error) {
-	index := IndexGroup
-	if _, ok := target.(*v1alpha1.Project); ok {
-		index = IndexProject
-	}
-	keys := c.Keys(ctx, target)
 	switch kind.(type) {
 	case *v1alpha1.Label:
-		return counted(c.labels(ctx, index, keys...))
+		return countOf(ctx, c, target, c.labels)
 	case *v1alpha1.Badge:
-		return counted(c.badges(ctx, index, keys...))
+		return countOf(ctx, c, target, c.badges)
 	case *v1alpha1.ProtectedBranch:
-		return counted(c.protectedBranches(ctx, index, keys...))
+		return countOf(ctx, c, target, c.protectedBranches)
 	case *v1alpha1.Membership:
-		return counted(c.memberships(ctx, index, keys...))
+		return countOf(ctx, c, target, c.memberships)
 	case *v1alpha1.TriggerToken:
-		return counted(c.triggerTokens(ctx, index, keys...))
+		return countOf(ctx, c, target, c.triggerTokens)
 	case *v1alpha1.DeployKey:
-		return counted(c.deployKeys(ctx, index, keys...))
+		return countOf(ctx, c, target, c.deployKeys)
 	case *v1alpha1.RemoteMirror:
-		return counted(c.remoteMirrors(ctx, index, keys...))
+		return countOf(ctx, c, target, c.remoteMirrors)
 	default:
 		return 0, nil
 	}
 }
 
-func counted[T any](all []T, err error) (int, error) { return len(all), err }
+// countOf counts those of a kind that belong to the target: anybody can name it in what they declare.
+func countOf[T client.Object](ctx context.Context, c *Catalog, target client.Object,
+	list func(ctx context.Context, index string, keys ...string) ([]T, error),
+) (int, error) {
+	index := IndexGroup
+	if _, ok := target.(*v1alpha1.Project); ok {
+		index = IndexProject
+	}
+	found, err := list(ctx, index, c.Keys(ctx, target)...)
+	return len(belonging(found, target)), err
+}
