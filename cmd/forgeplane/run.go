@@ -178,6 +178,7 @@ func newManager(p parts, o *options, informers *informer.Factory) (ctrl.Manager,
 	}
 	// The API server's own priority and fairness says how fast is too fast.
 	config.QPS = -1
+	config.Wrap(informer.ReadAhead)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

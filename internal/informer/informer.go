@@ -94,7 +94,7 @@ func bounded(o any) (any, error) {
 
 // New makes an informer. It is for cache.Options.NewInformer of controller-runtime.
 func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw)}, example, resync, indexers))
+	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw), &ahead{}}, example, resync, indexers))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stores = append(f.stores, made.GetStore())
@@ -141,7 +141,8 @@ func (f *Factory) Revision() (r Revision, ok bool) {
 
 // pages lists in pages.
 type pages struct {
-	from cache.ListerWatcherWithContext
+	from  cache.ListerWatcherWithContext
+	ahead *ahead
 }
 
 var _ cache.ListerWatcherWithContext = pages{}
@@ -155,7 +156,7 @@ func (p pages) ListWithContext(ctx context.Context, o metav1.ListOptions) (runti
 	if o.ResourceVersion == "0" {
 		o.ResourceVersion = ""
 	}
-	list, err := p.from.ListWithContext(ctx, o)
+	list, err := p.from.ListWithContext(p.ahead.in(ctx), o)
 	if err != nil {
 		return nil, err
 	}

@@ -168,6 +168,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	identity, err := c.plane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+PlatformNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	identity.Wrap(w.wrap)
+	identity.Wrap(informer.ReadAhead)
 	// That is the name of the program in production, and so of its field manager.
 	identity.UserAgent = "forgeplane"
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
