@@ -14,7 +14,7 @@ import (
 
 // addControllers adds the controllers of all kinds to mgr.
 func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
-	proxy, err := egress.NewProxy(ctx, s.targets)
+	proxy, err := egress.NewProxy(ctx, s.targets, egress.DefaultLimits)
 	if err != nil {
 		return err
 	}

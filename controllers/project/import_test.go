@@ -22,6 +22,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -68,6 +69,16 @@ func newOrigin() *origin {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			w.WriteHeader(http.StatusUnauthorized)
 			return
+		case strings.HasPrefix(path, "/slow/") && r.Method == http.MethodPost:
+			asked, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(asked))
+			if bytes.Contains(asked, []byte("command=fetch")) {
+				dripPack(w, r)
+				return
+			}
 		case strings.HasPrefix(path, "/held/") && r.Method == http.MethodPost:
 			asked, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -79,7 +90,7 @@ func newOrigin() *origin {
 				<-o.held
 			}
 		}
-		for _, prefix := range []string{"/private", "/held"} {
+		for _, prefix := range []string{"/private", "/held", "/slow"} {
 			r.URL.Path = strings.TrimPrefix(r.URL.Path, prefix)
 		}
 		backend.ServeHTTP(w, r)
@@ -87,6 +98,22 @@ func newOrigin() *origin {
 	DeferCleanup(o.Close)
 	DeferCleanup(o.release)
 	return o
+}
+
+// dripPack begins to send a pack, and goes on sending nothing of it, until nobody listens.
+func dripPack(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+	_, _ = io.WriteString(w, "000dpackfile\n")
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			_, _ = io.WriteString(w, strings.Repeat("0005\x01", 10))
+			_ = http.NewResponseController(w).Flush()
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		}
+	}
 }
 
 // secret is one that may be sent to a URL.
@@ -191,6 +218,16 @@ var _ = Describe("An imported project", func() {
 		f.Run()
 		look(tools)
 		o.imported(tools)
+	})
+
+	It("ends when its source is too slow, says so, and tries again", func() {
+		f = forge.New(cluster, forge.Options{Egress: egress.Limits{Patience: time.Second, Throughput: 64 << 10}})
+		f.Run()
+		slow := forge.Project("slow").In(acme).ImportedFrom(o.URL + "/slow/tools.git").Build()
+		f.Create(slow)
+		f.ExpectWaiting(slow, v1alpha1.ReasonImportFailed, "importing "+o.URL+"/slow/tools.git: "+
+			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average (the next attempt follows)")
+		Expect(repositoryOf(slow).Check()).To(MatchError(git.ErrNotFound))
 	})
 
 	It("says which limit it exceeds, leaves nothing, and tries again a day later", func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -469,6 +470,19 @@ var _ = Describe("A target", func() {
 		Expect(there.asked.Load()).To(BeZero())
 		expectRefused(m, "url: 127.0.0.1: requests to localhost are not allowed")
 		f.ExpectRestartWritesNothing()
+	})
+
+	It("that is too slow is given up", func() {
+		f = forge.New(cluster, forge.Options{Egress: egress.Limits{Patience: time.Second, Throughput: 64 << 10}})
+		f.Run()
+		there.drip.Store(true)
+		commit("one")
+		push("HEAD:refs/heads/main")
+		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
+		f.Create(m)
+		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed,
+			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average")
+		Expect(m.Status.LastError).To(HavePrefix("127.0.0.1 is too slow"))
 	})
 
 	It("that hangs is given up", func() {

@@ -78,11 +78,11 @@ type target struct {
 	git *gittest.Client
 	// asked counts the requests for refs, and posted the pushes.
 	asked, posted atomic.Int32
-	// down makes every request fail; hold keeps pushes back until release.
-	down, hold atomic.Bool
-	holding    atomic.Int32
-	held       chan struct{}
-	release    func()
+	// down makes every request fail; hold keeps pushes back until release, and drip answers them, but does not come to an end.
+	down, hold, drip atomic.Bool
+	holding          atomic.Int32
+	held             chan struct{}
+	release          func()
 }
 
 const (
@@ -118,6 +118,11 @@ func newTarget() *target {
 			t.asked.Add(1)
 		case r.Method == http.MethodPost:
 			t.posted.Add(1)
+			if t.drip.Load() {
+				_, _ = io.Copy(io.Discard, r.Body)
+				dripAnswer(w, r)
+				return
+			}
 			if t.hold.Load() {
 				_, _ = io.Copy(io.Discard, r.Body)
 				t.holding.Add(1)
@@ -136,6 +141,21 @@ func newTarget() *target {
 	DeferCleanup(t.Close)
 	DeferCleanup(t.release)
 	return t
+}
+
+// dripAnswer tells of progress, until nobody listens.
+func dripAnswer(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-git-receive-pack-result")
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case <-tick.C:
+			_, _ = io.WriteString(w, "0006\x02.")
+			_ = http.NewResponseController(w).Flush()
+		case <-r.Context().Done():
+			tick.Stop()
+			return
+		}
+	}
 }
 
 func (t *target) url() string        { return t.URL + "/t.git" }

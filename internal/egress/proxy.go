@@ -35,6 +35,7 @@ const (
 // credentials, which Through makes for one use.
 type Proxy struct {
 	policy   *Policy
+	limits   Limits
 	listener net.Listener
 	// resolver is the system's when it is nil.
 	resolver *net.Resolver
@@ -45,7 +46,9 @@ type Proxy struct {
 
 // route is one use of a proxy.
 type route struct {
-	digest [sha256.Size]byte
+	digest   [sha256.Size]byte
+	patience patience
+
 	mu     sync.Mutex
 	err    error
 	open   map[io.Closer]bool
@@ -53,12 +56,12 @@ type route struct {
 }
 
 // NewProxy returns a proxy that listens. Start serves.
-func NewProxy(ctx context.Context, p *Policy) (*Proxy, error) {
+func NewProxy(ctx context.Context, p *Policy, l Limits) (*Proxy, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for programs that go out: %w", err)
 	}
-	return &Proxy{policy: p, listener: netutil.LimitListener(listener, maxConnections), routes: map[string]*route{}}, nil
+	return &Proxy{policy: p, limits: l, listener: netutil.LimitListener(listener, maxConnections), routes: map[string]*route{}}, nil
 }
 
 // CheckHost is that of the policy.
@@ -91,10 +94,10 @@ func (p *Proxy) Start(ctx context.Context) error {
 }
 
 // Through calls do with the URL of the proxy, which is good until do returns. It holds a credential, so it does not belong into
-// the arguments of a program. When do fails because of a target that was not reached, the error says why.
+// the arguments of a program. When do fails because of a target that was not reached, or is too slow, the error says so.
 func (p *Proxy) Through(do func(proxy string) error) error {
 	name, password := rand.Text(), rand.Text()
-	r := &route{digest: sha256.Sum256([]byte(password)), open: map[io.Closer]bool{}}
+	r := &route{digest: sha256.Sum256([]byte(password)), patience: patience{limits: p.limits}, open: map[io.Closer]bool{}}
 	p.mu.Lock()
 	p.routes[name] = r
 	p.mu.Unlock()
@@ -227,7 +230,7 @@ func (p *Proxy) dial(ctx context.Context, address string, way *route) (net.Conn,
 		way.fail(explain(host, address, err))
 		return nil, err
 	}
-	return conn, nil
+	return &paced{Conn: conn, host: host, way: way}, nil
 }
 
 // explain words why there is no connection.

@@ -17,11 +17,17 @@ import (
 // started runs a proxy until the test ends.
 func started(t *testing.T, allowed ...string) *egress.Proxy {
 	t.Helper()
+	return within(t, egress.DefaultLimits, allowed...)
+}
+
+// within is started for targets that may be so slow.
+func within(t *testing.T, l egress.Limits, allowed ...string) *egress.Proxy {
+	t.Helper()
 	policy, err := egress.Parse(allowed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := egress.NewProxy(t.Context(), policy)
+	p, err := egress.NewProxy(t.Context(), policy, l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,6 +46,8 @@ type Options struct {
 	AllowFileImport bool
 	// AllowTargets name the networks and hosts that may be reached although they are private; the loopback when nil.
 	AllowTargets []string
+	// Egress limits how slow the targets of imports and mirrors may be; as by default when empty.
+	Egress egress.Limits
 	// Mirrors limit pushes to mirrors; those by default when empty.
 	Mirrors remotemirror.Limits
 	// Retention is how much the deleted projects of a namespace may leave; that by default when empty.
@@ -95,7 +98,7 @@ func New(c *Cluster, o Options) *Forge {
 		Catalog: cat, Repositories: repository.New(engine, cat),
 		Clock:   clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)),
 		cluster: c, options: o, engine: engine, events: &recorder{}, storages: GinkgoT().TempDir(),
-		controllers: map[string]reconcile.Reconciler{}, egress: newEgress(ctx, o.AllowTargets),
+		controllers: map[string]reconcile.Reconciler{}, egress: newEgress(ctx, o),
 	}
 	writer := settled{c.manager.GetClient()}
 	f.IDs = ids.New(c.manager.GetCache(), c.manager.GetAPIReader(), writer, PlatformNamespace, o.IDs)
@@ -112,14 +115,14 @@ func New(c *Cluster, o Options) *Forge {
 }
 
 // newEgress starts a way out, which ends with the spec.
-func newEgress(ctx context.Context, allowed []string) *egress.Proxy {
+func newEgress(ctx context.Context, o Options) *egress.Proxy {
 	GinkgoHelper()
-	if allowed == nil {
-		allowed = []string{"127.0.0.0/8", "::1"}
+	if o.AllowTargets == nil {
+		o.AllowTargets = []string{"127.0.0.0/8", "::1"}
 	}
-	policy, err := egress.Parse(allowed)
+	policy, err := egress.Parse(o.AllowTargets)
 	Expect(err).NotTo(HaveOccurred())
-	proxy, err := egress.NewProxy(ctx, policy)
+	proxy, err := egress.NewProxy(ctx, policy, cmp.Or(o.Egress, egress.DefaultLimits))
 	Expect(err).NotTo(HaveOccurred())
 	serving, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
