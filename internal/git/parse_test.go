@@ -10,15 +10,15 @@ func FuzzParseTree(f *testing.F) {
 	f.Add([]byte("100644 a\x0012345678901234567890" + "40000 dir\x0012345678901234567890"))
 	f.Add([]byte("160000 \x00"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		entries, err := parseTree(content, "dir", 20)
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
-			if len(e.Mode) != 6 || len(e.ID) != 40 || e.Type == "" {
+		_ = parseTree(content, 20, func(e TreeEntry) error {
+			if len(e.Mode) != 6 || len(e.ID) != 40 || e.Type == "" || e.Path == "" {
 				t.Errorf("%q gives %+v", content, e)
 			}
-		}
+			if _, err := findEntry(content, e.Path, 20); err != nil {
+				t.Errorf("%q has no %q: %v", content, e.Path, err)
+			}
+			return nil
+		})
 	})
 }
 

@@ -32,9 +32,11 @@ func (e TreeEntry) Name() string { return path.Base(e.Path) }
 const (
 	// maxTree is how large one tree may be, in bytes.
 	maxTree = 16 << 20
-	// maxEntries is how many entries there may be below a directory, and maxPaths how long their paths together, in bytes.
+	// maxEntries is how many entries a listing may have, and maxPaths how long their paths together, in bytes.
 	maxEntries = 500_000
 	maxPaths   = 64 << 20
+	// freeListing is about how many bytes of memory a listing may take that does not wait for its turn.
+	freeListing = 4 << 20
 )
 
 // CleanPath returns a path inside of a repository without slashes at its ends; empty for the root. It reports false for one
@@ -68,7 +70,7 @@ func (e TreeEntry) key() string {
 
 // Tree lists a directory of a commit, or all that is below it, in the order of TreeEntry.Compare. An empty path is the root. It
 // is ErrObjectNotFound where there is no directory, ErrFileTooLarge for one of more than 16 MiB, and ErrOutputTooLarge where more
-// than 500,000 entries, or 64 MiB of paths, are below it. Nobody changes what it returns.
+// than 500,000 entries, or 64 MiB of paths, are to be listed. Nobody changes what it returns.
 func (r *Repository) Tree(ctx context.Context, commit, directory string, recursive bool) ([]TreeEntry, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -113,20 +115,26 @@ func (r *Repository) FirstBelow(ctx context.Context, commit, directory string, m
 
 // Entry returns what is at a path of a commit. It is ErrObjectNotFound where there is nothing, and for the root.
 func (r *Repository) Entry(ctx context.Context, commit, p string) (TreeEntry, error) {
+	if err := checkIDs(commit); err != nil {
+		return TreeEntry{}, err
+	}
 	none := fmt.Errorf("path %.100q: %w", p, ErrObjectNotFound)
 	clean, ok := CleanPath(p)
 	if !ok || clean == "" {
 		return TreeEntry{}, none
 	}
-	directory, _ := path.Split(clean)
-	entries, err := r.Tree(ctx, commit, directory, false)
-	if err != nil {
-		return TreeEntry{}, err
-	}
-	if i := slices.IndexFunc(entries, func(e TreeEntry) bool { return e.Path == clean }); i >= 0 {
-		return entries[i], nil
-	}
-	return TreeEntry{}, none
+	size := func(e TreeEntry) int { return sizeOfEntries([]TreeEntry{e}) }
+	return recall(ctx, r, "finding an entry", commit+":"+clean, size, func(ctx context.Context) (found TreeEntry, err error) {
+		directory, name := path.Split(clean)
+		err = r.directory(ctx, commit, strings.TrimSuffix(directory, "/"), func(content []byte, idBytes int) (err error) {
+			found, err = findEntry(content, name, idBytes)
+			return err
+		})
+		if found.Path = clean; err == nil && found.ID == "" {
+			err = none
+		}
+		return found, err
+	})
 }
 
 // byKind takes entries apart that are in the order of Git.
@@ -152,37 +160,116 @@ func sizeOfEntries(entries []TreeEntry) (size int) {
 	return size
 }
 
-// tree reads one tree object.
-func (r *Repository) tree(ctx context.Context, commit, directory string) ([]TreeEntry, error) {
-	o, content, err := r.Read(ctx, commit+":"+directory, maxTree)
-	if err != nil {
-		return nil, err
+// tree lists one tree object.
+func (r *Repository) tree(ctx context.Context, commit, directory string) (entries []TreeEntry, err error) {
+	err = r.directory(ctx, commit, directory, func(content []byte, idBytes int) error {
+		l := listing{directory: directory, each: func(e TreeEntry) { entries = append(entries, e) }}
+		return parseTree(content, idBytes, l.add)
+	})
+	return entries, err
+}
+
+// directory lets read have one tree object, when its turn has come if a listing of it could take much memory: each entry has the path
+// of the directory again.
+func (r *Repository) directory(ctx context.Context, commit, directory string, read func(content []byte, idBytes int) error) error {
+	within := func(ctx context.Context, limit int64) error {
+		o, content, err := r.Read(ctx, commit+":"+directory, limit)
+		if o.ID != "" && o.Type != "tree" {
+			return fmt.Errorf("%.100q is a %s: %w", directory, o.Type, ErrObjectNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		return read(content, len(o.ID)/2)
 	}
-	if o.Type != "tree" {
-		return nil, fmt.Errorf("%.100q is a %s: %w", directory, o.Type, ErrObjectNotFound)
+	const shortest, listed = 30, 150 // bytes of an entry in its tree, and in a listing without the directory
+	err := within(ctx, int64(freeListing/(listed+len(directory))*shortest))
+	if errors.Is(err, ErrFileTooLarge) {
+		return r.engine.walking(ctx, func(ctx context.Context) error { return within(ctx, maxTree) })
 	}
-	return parseTree(content, directory, len(o.ID)/2)
+	return err
 }
 
 var errTree = errors.New("a tree is damaged")
 
-// parseTree reads a tree object: "<mode> <name>\0<id>" without anything in between.
-func parseTree(content []byte, directory string, idBytes int) ([]TreeEntry, error) {
-	var entries []TreeEntry
-	for len(content) > 0 {
-		mode, rest, ok := bytes.Cut(content, []byte(" "))
-		name, rest, ok2 := bytes.Cut(rest, []byte{0})
-		if !ok || !ok2 || len(rest) < idBytes || len(name) == 0 {
-			return nil, errTree
-		}
-		e := TreeEntry{ID: hex.EncodeToString(rest[:idBytes]), Path: path.Join(directory, string(name))}
-		if e.Mode, e.Type, ok = modeOf(string(mode)); !ok {
-			return nil, fmt.Errorf("%w: it has mode %.10q", errTree, mode)
-		}
-		entries = append(entries, e)
-		content = rest[idBytes:]
+// rawEntry is an entry as it is in a tree object.
+type rawEntry struct{ mode, name, id []byte }
+
+// cutEntry takes the first entry off a tree object: "<mode> <name>\0<id>" without anything before the next one.
+func cutEntry(content []byte, idBytes int) (e rawEntry, rest []byte, err error) {
+	mode, rest, ok := bytes.Cut(content, []byte(" "))
+	name, rest, ok2 := bytes.Cut(rest, []byte{0})
+	if !ok || !ok2 || len(rest) < idBytes || len(name) == 0 {
+		return e, nil, errTree
 	}
-	return entries, nil
+	return rawEntry{mode, name, rest[:idBytes]}, rest[idBytes:], nil
+}
+
+// entry has only the name for a path.
+func (e rawEntry) entry() (TreeEntry, error) {
+	mode, kind, ok := modeOf(string(e.mode))
+	if !ok {
+		return TreeEntry{}, fmt.Errorf("%w: it has mode %.10q", errTree, e.mode)
+	}
+	return TreeEntry{Mode: mode, Type: kind, ID: hex.EncodeToString(e.id), Path: string(e.name)}, nil
+}
+
+// parseTree calls each with the entries of a tree object, whose paths are their names.
+func parseTree(content []byte, idBytes int, each func(TreeEntry) error) error {
+	for len(content) > 0 {
+		raw, rest, err := cutEntry(content, idBytes)
+		if err != nil {
+			return err
+		}
+		e, err := raw.entry()
+		if err != nil {
+			return err
+		}
+		if err := each(e); err != nil {
+			return err
+		}
+		content = rest
+	}
+	return nil
+}
+
+// findEntry returns the entry of a tree object that has a name, and the zero TreeEntry if none has.
+func findEntry(content []byte, name string, idBytes int) (TreeEntry, error) {
+	for len(content) > 0 {
+		raw, rest, err := cutEntry(content, idBytes)
+		if err != nil {
+			return TreeEntry{}, err
+		}
+		if string(raw.name) == name {
+			return raw.entry()
+		}
+		content = rest
+	}
+	return TreeEntry{}, nil
+}
+
+// listing counts what is listed of a directory.
+type listing struct {
+	directory      string
+	each           func(TreeEntry)
+	entries, paths int
+}
+
+// add takes an entry whose path is from the directory on.
+func (l *listing) add(e TreeEntry) error {
+	length := len(e.Path)
+	if l.directory != "" {
+		length += len(l.directory) + 1
+	}
+	l.entries++
+	if l.paths += length; l.paths > maxPaths || l.entries > maxEntries {
+		return fmt.Errorf("listing %.100q: %w", l.directory, ErrOutputTooLarge)
+	}
+	if l.directory != "" {
+		e.Path = l.directory + "/" + e.Path
+	}
+	l.each(e)
+	return nil
 }
 
 // modeOf returns the mode of an entry as people write it, and the type that it stands for.
@@ -228,11 +315,7 @@ func (r *Repository) below(ctx context.Context, commit, directory string, each f
 
 // readEntries reads "<mode> <type> <id>\t<path>\0" without anything in between.
 func readEntries(from io.Reader, directory string, each func(TreeEntry)) error {
-	prefix := ""
-	if directory != "" {
-		prefix = directory + "/"
-	}
-	count, paths := 0, 0
+	l := listing{directory: directory, each: each}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	lines.Split(records)
@@ -243,15 +326,13 @@ func readEntries(from io.Reader, directory string, each func(TreeEntry)) error {
 		if !ok || !ok2 || !ok3 {
 			return fmt.Errorf("git ls-tree: unexpected line %.100q", lines.Bytes())
 		}
-		e := TreeEntry{ID: id, Path: prefix + name}
+		e := TreeEntry{ID: id, Path: name}
 		if e.Mode, e.Type, ok = modeOf(mode); !ok {
 			return fmt.Errorf("%w: it has mode %.10q", errTree, mode)
 		}
-		count++
-		if paths += len(e.Path); paths > maxPaths || count > maxEntries {
-			return fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)
+		if err := l.add(e); err != nil {
+			return err
 		}
-		each(e)
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("git ls-tree: %w", ErrOutputTooLarge)

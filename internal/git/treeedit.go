@@ -61,18 +61,18 @@ func (t *treeEdit) open(ctx context.Context, dir *node) error {
 	if o.Type != "tree" {
 		return fmt.Errorf("%s is a %s: %w", dir.id, o.Type, errTree)
 	}
-	entries, err := parseTree(content, "", len(o.ID)/2)
-	if err != nil {
-		return err
-	}
-	dir.children = make(map[string]*node, len(entries))
-	for _, e := range entries {
+	children := map[string]*node{}
+	err = parseTree(content, len(o.ID)/2, func(e TreeEntry) error {
 		if e.Mode == "100664" { // Git does not take new ones of these
 			e.Mode = "100644"
 		}
-		dir.children[e.Path] = &node{mode: e.Mode, id: e.ID}
+		children[e.Path] = &node{mode: e.Mode, id: e.ID}
+		return t.count(1)
+	})
+	if err == nil {
+		dir.children = children
 	}
-	return t.count(len(entries))
+	return err
 }
 
 func (t *treeEdit) count(more int) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
+func TestWhoListsMuchWaitsForTheirTurn(t *testing.T) {
 	e, err := NewEngine(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -18,12 +18,11 @@ func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
 	defer e.Close()
 	c := gittest.New(t, "sha1")
 	commit := c.Commit(t, "dir/a", "1")
+	wide, last := c.Wide(t, 50_000)
 	r, err := e.Repository(c.Dir, ".git")
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
 	for i := range int64(maxWalks) {
 		leave, err := e.walks.Enter(fair.With(t.Context(), fair.User(i)))
 		if err != nil {
@@ -31,11 +30,25 @@ func TestWhoListsAllBelowADirectoryWaitsForHisTurn(t *testing.T) {
 		}
 		t.Cleanup(leave)
 	}
-	if _, err := r.Tree(waiting, commit, "", true); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while others walk: %v", err)
+	reads := map[string]func(context.Context) error{
+		"all below a directory": func(ctx context.Context) error { _, err := r.Tree(ctx, commit, "", true); return err },
+		"a large directory":     func(ctx context.Context) error { _, err := r.Tree(ctx, wide, "", false); return err },
+		"an entry of it":        func(ctx context.Context) error { _, err := r.Entry(ctx, wide, last); return err },
+	}
+	for what, read := range reads {
+		waiting, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := read(waiting); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, while others walk: %v", what, err)
+		}
+		cancel()
+	}
+	if _, err := r.Tree(t.Context(), commit, "dir", false); err != nil {
+		t.Errorf("a small directory, while others walk: %v", err)
 	}
 	e.walks = fair.New("walks", "walks", fair.Limits{Total: 1})
-	if _, err := r.Tree(t.Context(), commit, "", true); err != nil {
-		t.Errorf("after that: %v", err)
+	for what, read := range reads {
+		if err := read(t.Context()); err != nil {
+			t.Errorf("%s, after that: %v", what, err)
+		}
 	}
 }

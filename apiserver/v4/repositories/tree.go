@@ -53,14 +53,14 @@ func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[E
 		}
 		past, err := after(r.PageToken, list)
 		if err != nil {
-			return none, unlisted(err)
+			return none, unlisted(err, r.Recursive)
 		}
 		entries, err := list(past)
-		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), unlisted(err)
+		return endpoint.Keyset(r.Paging, entries, past, token, showEntry).From("page_token"), unlisted(err, r.Recursive)
 	}
 	entries, err := repo.Tree(ctx, commit, r.Path, r.Recursive)
 	if err != nil {
-		return none, unlisted(err)
+		return none, unlisted(err, r.Recursive)
 	}
 	if r.Pagination == "none" {
 		return endpoint.Whole(entries, showEntry), nil
@@ -69,9 +69,9 @@ func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[E
 }
 
 // unlisted is the answer where a directory cannot be listed.
-func unlisted(err error) error {
+func unlisted(err error, recursive bool) error {
 	switch {
-	case errors.Is(err, git.ErrFileTooLarge):
+	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, git.ErrOutputTooLarge) && !recursive:
 		return endpoint.Message(http.StatusUnprocessableEntity, "The directory is too large to be listed")
 	case errors.Is(err, git.ErrOutputTooLarge):
 		return endpoint.Message(http.StatusUnprocessableEntity, "There is too much below the directory. List its directories one by one")

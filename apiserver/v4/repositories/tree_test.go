@@ -111,11 +111,19 @@ func TestWhatIsMissingOfATree(t *testing.T) {
 func TestATreeWithTooMuchInItIsRefused(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Nest(t, 20, 5)
+	deep := strings.Repeat(strings.Repeat("d", 1999)+"/", 8)
+	wide, _ := c.Wide(t, 5000, strings.Split(strings.TrimSuffix(deep, "/"), "/")...)
 	s := newShop(t, c)
 	for _, query := range []string{"", "&pagination=keyset", "&pagination=none"} {
 		s.Expect(t, asks{
 			"GET /projects/20/repository/tree?recursive=true" + query,
 			`422 {"message":"There is too much below the directory. List its directories one by one"}`,
+		})
+	}
+	for _, query := range []string{"", "&pagination=keyset"} {
+		s.Expect(t, asks{
+			"GET /projects/20/repository/tree?ref=" + wide + "&path=" + url.QueryEscape(deep) + query,
+			`422 {"message":"The directory is too large to be listed"}`,
 		})
 	}
 	if got := familytest.Decode[[]Entry](t, s.As("", "GET /projects/20/repository/tree", "")); len(got) != 20 {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +139,32 @@ func (c *Client) Nest(t testing.TB, width, depth int) string {
 	commit := c.Git(t, "commit-tree", "-m", "Nest", id)
 	c.Git(t, "update-ref", "refs/heads/main", commit)
 	return commit
+}
+
+// Wide commits a directory with so many files, below others with these names. It returns the id of the commit, which a branch of that
+// name has, and the path of the last file.
+func (c *Client) Wide(t testing.TB, files int, directories ...string) (commit, last string) {
+	t.Helper()
+	raw := func(id string) string {
+		bytes, err := hex.DecodeString(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(bytes)
+	}
+	file := raw(c.Write(t, "blob", "a file\n"))
+	var tree strings.Builder
+	for i := range files {
+		last = strconv.FormatInt(int64(36*36*36+i), 36) // four letters and digits, in the order of Git
+		tree.WriteString("100644 " + last + "\x00" + file)
+	}
+	id := c.Write(t, "tree", tree.String())
+	for _, name := range slices.Backward(directories) {
+		id, last = c.Write(t, "tree", "40000 "+name+"\x00"+raw(id)), name+"/"+last
+	}
+	commit = c.Git(t, "commit-tree", "-m", "Wide", id)
+	c.Git(t, "update-ref", "refs/heads/"+commit, commit)
+	return commit, last
 }
 
 func (c *Client) run(args []string) (stdout, stderr string, err error) { return c.feed(nil, args) }

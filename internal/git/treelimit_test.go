@@ -1,0 +1,70 @@
+package git_test
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// allocates returns how many bytes do takes from the heap.
+func allocates(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// The paths of a directory of 640 KB, which is 16,000 bytes deep, have 320 MB. One of 16 MiB has 8 GB.
+func TestTree_deepAndWide(t *testing.T) {
+	const files = 20_000
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	names := make([]string, 8)
+	for i := range names {
+		names[i] = strings.Repeat(strconv.Itoa(i), 1999)
+	}
+	deep, last := c.Wide(t, files, names...)
+	shallow, name := c.Wide(t, files, "dir")
+	r := bare(t, c)
+	directory := strings.Join(names, "/")
+
+	var err error
+	g.Expect(allocates(func() { _, err = r.Tree(t.Context(), deep, directory, false) })).To(BeNumerically("<", 100<<20))
+	g.Expect(err).To(MatchError(git.ErrOutputTooLarge))
+	var entry git.TreeEntry
+	g.Expect(allocates(func() { entry, err = r.Entry(t.Context(), deep, last) })).To(BeNumerically("<", 4<<20))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(entry.Path == last).To(BeTrue())
+	g.Expect(entry.Name()).To(Equal(name[len("dir/"):]))
+	g.Expect(allocates(func() { _, err = r.Entry(t.Context(), deep, directory+"/zzzz") })).To(BeNumerically("<", 4<<20))
+	g.Expect(err).To(MatchError(git.ErrObjectNotFound))
+
+	entries, err := r.Tree(t.Context(), shallow, "dir", false)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(entries).To(HaveLen(files))
+	g.Expect(entries[0].Path).To(Equal("dir/1000"))
+	g.Expect(r.Entry(t.Context(), shallow, name)).To(Equal(entries[files-1]))
+}
+
+func TestTree_ofMoreEntriesThanAreListed(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	many, last := c.Wide(t, 500_001, "dir")
+	few, _ := c.Wide(t, 500_000, "dir")
+	r := bare(t, c)
+	for _, recursive := range []bool{false, true} {
+		_, err := r.Tree(t.Context(), many, "dir", recursive)
+		g.Expect(err).To(MatchError(git.ErrOutputTooLarge), "recursive: %t", recursive)
+		entries, err := r.Tree(t.Context(), few, "dir", recursive)
+		g.Expect(err).NotTo(HaveOccurred(), "recursive: %t", recursive)
+		g.Expect(entries).To(HaveLen(500_000), "recursive: %t", recursive)
+	}
+	g.Expect(r.Entry(t.Context(), many, last)).To(HaveField("Path", last))
+}
