@@ -1,6 +1,8 @@
 package githttp_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"os"
@@ -78,6 +80,25 @@ func TestAudit_hasALineForEveryPushAndNoneForReads(t *testing.T) {
 	g.Expect(all[5]).To(And(HaveField("Result", audit.Refused), HaveField("Status", 200), HaveField("Reason", "It is archived.")))
 	for _, secret := range []string{developer, reporter, "unknown"} {
 		g.Expect(fmt.Sprint(all)).NotTo(ContainSubstring("whoever:" + secret))
+	}
+}
+
+func TestAudit_hasOfAPushOfManyRefsSomeAndADigestOfAll(t *testing.T) {
+	g := NewWithT(t)
+	f, _, c := seeded(t, "sha1")
+	lines := f.audited(t)
+	const many = 300
+	id := c.Git(t, "rev-parse", "HEAD")
+	f.pushMany(t, many, id)
+	digest := sha256.New()
+	for i := range many {
+		fmt.Fprintf(digest, "%s %s refs/heads/many/%03d/%02d\n", strings.Repeat("0", 40), id, i/100, i%100)
+	}
+	rest := &audit.Rest{Refs: many - 100, Done: many - 100, SHA256: hex.EncodeToString(digest.Sum(nil))}
+	all := f.events(lines)
+	g.Expect(all).To(HaveLen(4))
+	for _, e := range all {
+		g.Expect(e).To(And(HaveField("Result", audit.Done), HaveField("Refs", HaveLen(25)), HaveField("Rest", Equal(rest))))
 	}
 }
 

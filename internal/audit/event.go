@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"net/netip"
 	"reflect"
 	"time"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // Door is the way by which a write came.
@@ -79,6 +81,8 @@ type Event struct {
 	Objects []Object `json:"objects,omitempty"`
 	// Refs are those that a push, a change of files over REST, an import or a mirror was to update.
 	Refs []Ref `json:"refs,omitempty"`
+	// Rest stands for the refs that are too many to be named; nil where all are.
+	Rest *Rest `json:"rest,omitempty"`
 	// Part counts the lines of a write that is too long for one; they have the same request id. 0 is a write with one line.
 	Part int `json:"part,omitempty"`
 }
@@ -139,17 +143,6 @@ func kind(obj client.Object) string {
 	return t.Name()
 }
 
-// Ref is the update of a ref.
-type Ref struct {
-	Name string `json:"name"`
-	// Old and New are ids of objects; zeros, or nothing, stand for a ref that does not exist. Of HEAD, New is the name of a branch.
-	Old    string `json:"old,omitempty"`
-	New    string `json:"new,omitempty"`
-	Result Result `json:"result"`
-	// Reason says why this one is refused.
-	Reason string `json:"reason,omitempty"`
-}
-
 // How long texts are at most, in bytes, and how many objects and refs a line has. A line so has at most 256 KiB, whatever is in it.
 const (
 	maxName   = 256
@@ -174,12 +167,34 @@ func clip(text string, limit int) string {
 	return text[:end] + more
 }
 
+// caller is whose lines these are, for the share of the log that one caller has.
+func (e *Event) caller() fair.Key {
+	switch {
+	case e.Sudo != nil:
+		return fair.User(e.Sudo.ID)
+	case e.User != nil:
+		return fair.User(e.User.ID)
+	case e.Identity != "":
+		return fair.Identity(e.Identity)
+	case e.Door == Controller && e.About != nil:
+		return fair.Namespace(e.About.Namespace)
+	case e.Door == Controller:
+		return fair.Key{}
+	}
+	address, err := netip.ParseAddr(e.Address)
+	if err != nil {
+		return fair.Address(netip.Addr{})
+	}
+	return fair.Address(address)
+}
+
 // lines are the event as JSON, each with an end of line and none within.
 func (e Event) lines() [][]byte {
 	e.Time = e.Time.UTC()
 	e.Action, e.Target, e.Reason = clip(e.Action, maxName), clip(e.Target, maxTarget), clip(e.Reason, maxReason)
 	e.Request, e.Identity = clip(e.Request, maxName), clip(e.Identity, maxName)
 	e.Address, e.Peer = clip(e.Address, maxName), clip(e.Peer, maxName)
+	e.bound()
 	objects, refs := e.Objects, e.Refs
 	if len(objects) <= maxListed && len(refs) <= maxListed {
 		return [][]byte{e.line()}
@@ -220,7 +235,7 @@ func escape(text []byte) []byte {
 		r, size := utf8.DecodeRune(text[i:])
 		if deceives(r) {
 			escaped = append(escaped, text[from:i]...)
-			escaped = append(escaped, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+			escaped = append(escaped, '\\', 'u', digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15])
 			from = i + size
 		}
 		i += size
@@ -231,7 +246,7 @@ func escape(text []byte) []byte {
 	return append(escaped, text[from:]...)
 }
 
-const hex = "0123456789abcdef"
+const digits = "0123456789abcdef"
 
 func deceives(r rune) bool {
 	return 0x7f <= r && r < 0xa0 || // DEL and C1

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -40,7 +42,7 @@ func TestEvent_isBounded(t *testing.T) {
 	for range 60 {
 		r.Refs(Ref{Name: long, Reason: long, Old: strings.Repeat("0", 64), New: strings.Repeat("0", 64)})
 	}
-	r.Result(Refused, long)
+	r.Result(Failed, long)
 	r.Action(long, long)
 	r.Identity(long)
 	e := r.event
@@ -62,13 +64,9 @@ func TestEvent_ofManyRefsNamesAllOfThem(t *testing.T) {
 		r.Refs(Ref{Name: fmt.Sprint("refs/heads/", i), Result: Done})
 	}
 	seen := map[string]bool{}
-	for i, line := range r.event.lines() {
-		var e Event
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
-		if e.Part != i+1 || e.Request != "one" {
-			t.Errorf("%s", line)
+	for i, e := range parsed(t, r.event) {
+		if e.Part != i+1 || e.Request != "one" || e.Rest != nil {
+			t.Errorf("%+v", e)
 		}
 		for _, ref := range e.Refs {
 			seen[ref.Name] = true
@@ -76,6 +74,72 @@ func TestEvent_ofManyRefsNamesAllOfThem(t *testing.T) {
 	}
 	if len(seen) != maxListed*2+1 {
 		t.Errorf("%d refs", len(seen))
+	}
+}
+
+// parsed are the lines of an event.
+func parsed(t *testing.T, e Event) []Event {
+	t.Helper()
+	var all []Event
+	for _, line := range e.lines() {
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// A push has as many refs as its client likes, and each a name as long as it may be.
+func TestEvent_ofVeryManyRefsIsBounded(t *testing.T) {
+	const many = 10_000
+	refs, digest := make([]Ref, many), sha256.New()
+	for i := range refs {
+		refs[i] = Ref{
+			Name: fmt.Sprintf("refs/heads/%0*d", 600, i), Old: strings.Repeat("0", 40), New: strings.Repeat("1", 40), Reason: strings.Repeat("x", 500),
+		}
+		fmt.Fprintln(digest, refs[i].Old, refs[i].New, refs[i].Name)
+	}
+	for result, want := range map[Result]struct{ named, bytes int }{Done: {100, 128 << 10}, Failed: {100, 128 << 10}, Refused: {25, 32 << 10}} {
+		for i := range refs {
+			refs[i].Result = result
+		}
+		gathered := &Record{event: Event{Result: result}}
+		gathered.Refs(refs[:50]...)
+		gathered.Refs(refs[50:]...)
+		for way, e := range map[string]Event{"gathered": gathered.event, "at once": {Result: result, Refs: refs}} {
+			bytes, named := 0, 0
+			for _, line := range e.lines() {
+				bytes += len(line)
+			}
+			for _, e := range parsed(t, e) {
+				named += len(e.Refs)
+				rest := Rest{Refs: many - want.named, SHA256: hex.EncodeToString(digest.Sum(nil))}
+				if result == Done {
+					rest.Done = rest.Refs
+				}
+				if e.Rest == nil || *e.Rest != rest {
+					t.Errorf("%s, %s: the rest is %+v, want %+v", result, way, e.Rest, rest)
+				}
+			}
+			if named != want.named || bytes > want.bytes {
+				t.Errorf("%s, %s: %d refs are named in %d bytes, want %d in %d", result, way, named, bytes, want.named, want.bytes)
+			}
+		}
+	}
+}
+
+func TestRecord_countsWhatOfTheRestFailed(t *testing.T) {
+	r := &Record{}
+	for i := range maxRefs + 3 {
+		r.Refs(Ref{Name: fmt.Sprint(i), Result: Done})
+	}
+	r.RefFailed("1", "somebody else was faster")
+	r.RefFailed(fmt.Sprint(maxRefs+1), "somebody else was faster")
+	all := parsed(t, r.event)
+	if e := all[0]; e.Result != Failed || e.Refs[0].Result != Done || e.Refs[1].Result != Failed || e.Rest.Refs != 3 || e.Rest.Done != 2 {
+		t.Errorf("got %+v, %+v", e, e.Rest)
 	}
 }
 

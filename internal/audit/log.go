@@ -7,6 +7,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,11 +20,15 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"gopkg.in/natefinch/lumberjack.v2" // rotates files; the generic API server writes its own audit log with it
+
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 const (
-	// queue is how many lines wait to be written.
-	queue = 8192
+	// queue is how many pieces wait to be written, and piece how many bytes one has: the lines of a write take as many as they need.
+	queue, piece = 8192, 4 << 10
+	// callerShare is how many percent of the queue one caller has at most, and reserved how many are kept for those who have signed in.
+	callerShare, reserved = 25, 25
 	// patience is how long a request waits for room in the queue.
 	patience = time.Second
 	// closeTimeout is how long the lines that are left may take when the log is closed.
@@ -56,16 +61,24 @@ type Options struct {
 
 // Log writes lines, one after the other. A nil Log writes none. It is safe for use by several goroutines.
 type Log struct {
-	out      io.WriteCloser
-	log      logr.Logger
-	lines    *prometheus.CounterVec
-	patience time.Duration
+	out   io.WriteCloser
+	log   logr.Logger
+	lines *prometheus.CounterVec
+	// room are the pieces of the queue. Whoever has some can send at once.
+	room *fair.Slots
 
 	mu     sync.RWMutex // held for reading by those who send
 	closed bool
-	queue  chan []byte
+	queue  chan entry
 	ended  chan struct{}
 	lost   atomic.Int64
+}
+
+// entry is the lines of a write, which have room in the queue until they are written.
+type entry struct {
+	lines []byte
+	count int
+	room  *fair.Hold
 }
 
 // Open returns a log, which is to be closed; nil when there is to be none.
@@ -96,11 +109,13 @@ type keepOpen struct{ io.Writer }
 func (keepOpen) Close() error { return nil }
 
 func start(out io.WriteCloser, o Options) (*Log, error) {
+	room := fair.Of(queue, callerShare, reserved)
+	room.Wait = patience
 	l := &Log{
-		out: out, log: o.Log, queue: make(chan []byte, queue), ended: make(chan struct{}), patience: patience,
+		out: out, log: o.Log, queue: make(chan entry, queue), ended: make(chan struct{}), room: fair.New("audit", "lines of the audit log", room),
 		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "forgeplane_audit_lines_total",
-			Help: "Lines of the audit log: written, failed (then they are in the log of the process), or lost because nothing could be written for too long.",
+			Help: "Lines of the audit log: written, failed (then they are in the log of the process), or lost because nothing could be written for too long, or one caller had too many waiting.",
 		}, []string{"outcome"}),
 	}
 	for _, outcome := range []string{written, failed, dropped} {
@@ -118,7 +133,7 @@ func start(out io.WriteCloser, o Options) (*Log, error) {
 // The outcomes of a line.
 const written, failed, dropped = "written", "failed", "lost"
 
-// Write adds an event. It waits a second at most when the log cannot be written.
+// Write adds an event. It waits a second at most when the log cannot be written, or when too much of the same caller is to be written.
 func (l *Log) Write(e Event) {
 	if l == nil {
 		return
@@ -126,57 +141,55 @@ func (l *Log) Write(e Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	for _, line := range e.lines() {
-		l.send(line)
+	lines := e.lines()
+	all := entry{lines: bytes.Join(lines, nil), count: len(lines)}
+	var err error
+	all.room, err = l.room.Take(fair.With(context.Background(), e.caller()), (len(all.lines)+piece-1)/piece)
+	if err != nil {
+		l.lose(all.count)
+		return
 	}
-}
-
-func (l *Log) send(line []byte) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
-		l.lose()
+		all.room.Leave()
+		l.lose(all.count)
 		return
 	}
-	select {
-	case l.queue <- line:
-		return
-	default:
-	}
-	timer := time.NewTimer(l.patience)
-	defer timer.Stop()
-	select {
-	case l.queue <- line:
-	case <-timer.C:
-		l.lose()
-	}
+	l.queue <- all
 }
 
-func (l *Log) lose() {
-	l.lost.Add(1)
-	l.lines.WithLabelValues(dropped).Inc()
+func (l *Log) lose(count int) {
+	l.lost.Add(int64(count))
+	l.lines.WithLabelValues(dropped).Add(float64(count))
 }
 
 // run writes until the queue is closed. Lines that wait together are written together.
 func (l *Log) run() {
 	defer close(l.ended)
 	var together bytes.Buffer
-	for line := range l.queue {
+	var rooms []*fair.Hold
+	for next := range l.queue {
 		together.Reset()
-		together.Write(line)
-		count := 1
-		for more := true; more && together.Len() < batch; {
+		rooms = rooms[:0]
+		count := 0
+		for open := true; open; {
+			together.Write(next.lines)
+			rooms = append(rooms, next.room)
+			count += next.count
+			if together.Len() >= batch {
+				break
+			}
 			select {
-			case next, open := <-l.queue:
-				if more = open; open {
-					together.Write(next)
-					count++
-				}
+			case next, open = <-l.queue:
 			default:
-				more = false
+				open = false
 			}
 		}
 		l.put(together.Bytes(), count)
+		for _, room := range rooms {
+			room.Leave()
+		}
 	}
 }
 
@@ -192,7 +205,7 @@ func (l *Log) put(lines []byte, count int) {
 	}
 }
 
-var errLost = errors.New("lines were lost, because nothing could be written for too long")
+var errLost = errors.New("lines were lost, because nothing could be written for too long, or because one caller had too many waiting")
 
 // Close writes what is left. What is written later is lost, and counted.
 func (l *Log) Close() error {
@@ -212,6 +225,6 @@ func (l *Log) Close() error {
 	case <-l.ended:
 		return l.out.Close()
 	case <-timer.C:
-		return fmt.Errorf("closing the audit log: %d lines could not be written", len(l.queue))
+		return fmt.Errorf("closing the audit log: the lines of %d writes could not be written", len(l.queue))
 	}
 }

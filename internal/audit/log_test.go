@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -37,15 +39,12 @@ func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
 			t.Fatal(err)
 		}
 		const more = 3
-		// One line is being written, and others with it; the queue takes as many again.
-		l.Write(Event{Action: "first"})
-		synctest.Wait()
-		for range queue {
-			l.Write(Event{Action: "next"})
+		for i := range queue {
+			l.Write(by(i % 4))
 		}
 		var all sync.WaitGroup
-		for range more {
-			all.Go(func() { l.Write(Event{Action: "too many"}) })
+		for i := range more {
+			all.Go(func() { l.Write(by(5 + i)) })
 		}
 		all.Wait()
 		if n := testutil.ToFloat64(l.lines.WithLabelValues(dropped)); n != more {
@@ -55,7 +54,7 @@ func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		if n := testutil.ToFloat64(l.lines.WithLabelValues(written)); n != queue+1 {
+		if n := testutil.ToFloat64(l.lines.WithLabelValues(written)); n != queue {
 			t.Errorf("%v lines are counted as written", n)
 		}
 		l.Write(Event{Action: "late"})
@@ -63,6 +62,64 @@ func TestLog_countsWhatItCannotWriteAndDoesNotWaitForEver(t *testing.T) {
 			t.Errorf("a line after the end is not counted: %v", n)
 		}
 	})
+}
+
+// by is a write of a user.
+func by(id int) Event { return Event{Action: "push", User: &User{ID: int64(id)}} }
+
+func TestLog_losesNoLineOfOneCallerBecauseOfAnother(t *testing.T) {
+	elsewhere := func(i int) Event { return Event{Address: fmt.Sprintf("198.51.%d.%d", i/256, i%256)} }
+	refs := make([]Ref, maxRefs)
+	for i := range refs {
+		refs[i] = Ref{Name: fmt.Sprintf("refs/heads/%0*d", 490, i), Result: Done}
+	}
+	for about, flood := range map[string]func(i int) Event{
+		"a user":         func(i int) Event { return Event{User: &User{ID: 1}, Refs: refs[:max(0, i%1000-900)]} },
+		"by sudo":        func(i int) Event { return Event{User: &User{ID: int64(i)}, Sudo: &User{ID: 1}} },
+		"an account":     func(i int) Event { return Event{Identity: fmt.Sprint("system:serviceaccount:acme:", i)} },
+		"an address":     func(int) Event { return elsewhere(0) },
+		"many addresses": elsewhere,
+		"a namespace": func(i int) Event {
+			return Event{Door: Controller, About: &Object{Namespace: "acme", Name: fmt.Sprint(i)}}
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out := &stuck{let: make(chan struct{})}
+				l, err := start(out, Options{Log: logr.Discard()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var flooded, others sync.WaitGroup
+				for i := range 2 * queue {
+					flooded.Go(func() { l.Write(flood(i)) })
+				}
+				synctest.Wait()
+				begun := time.Now()
+				for i, e := range []Event{
+					by(2), {User: &User{ID: 3}, Refs: refs}, {Identity: "system:serviceaccount:other:x"},
+					{Door: Controller, About: &Object{Namespace: "other"}},
+				} {
+					others.Go(func() {
+						l.Write(e)
+						if waited := time.Since(begun); waited > 0 {
+							t.Errorf("%d: another caller waits %s", i, waited)
+						}
+					})
+				}
+				others.Wait()
+				flooded.Wait()
+				lost := testutil.ToFloat64(l.lines.WithLabelValues(dropped))
+				close(out.let)
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+				if lost == 0 || testutil.ToFloat64(l.lines.WithLabelValues(dropped)) != lost {
+					t.Errorf("%v lines are lost", lost)
+				}
+			})
+		})
+	}
 }
 
 func TestLog_tellsTheLogOfTheProcessWhatItCannotWrite(t *testing.T) {

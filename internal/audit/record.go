@@ -83,7 +83,7 @@ func (r *Record) About(obj client.Object, path string) {
 	})
 }
 
-// maxGathered is how many objects, and refs, are gathered. No push has more refs.
+// maxGathered is how many objects are gathered.
 const maxGathered = 10_000
 
 // Wrote says that an object was written, or with an err that it was not. When the same is tried again, the last time counts.
@@ -107,22 +107,17 @@ func (r *Record) Result(result Result, reason string) {
 
 // Refs says which refs were to be updated.
 func (r *Record) Refs(refs ...Ref) {
-	r.with(func(e *Event) {
-		for _, ref := range refs[:min(len(refs), maxGathered)] {
-			ref.Name, ref.Reason = clip(ref.Name, maxRef), clip(ref.Reason, maxRef)
-			e.Refs = append(e.Refs, ref)
-		}
-	})
+	r.with(func(e *Event) { e.Add(refs...) })
 }
 
 // RefFailed says that a ref was not updated after all, and why.
 func (r *Record) RefFailed(name, reason string) {
 	r.with(func(e *Event) {
 		e.Result = Failed
-		for i := range e.Refs {
-			if e.Refs[i].Name == clip(name, maxRef) {
-				e.Refs[i].Result, e.Refs[i].Reason = Failed, reason
-			}
+		if i := slices.IndexFunc(e.Refs, func(ref Ref) bool { return ref.Name == name }); i >= 0 {
+			e.Refs[i].Result, e.Refs[i].Reason = Failed, reason
+		} else if e.Rest != nil {
+			e.Rest.Done--
 		}
 	})
 }
@@ -133,7 +128,9 @@ func (r *Record) Again() {
 	r.with(func(e *Event) {
 		e.Result, e.Reason = "", ""
 		e.Objects = slices.DeleteFunc(e.Objects, func(o Object) bool { return o.Failed })
-		e.Refs = slices.DeleteFunc(e.Refs, func(ref Ref) bool { return ref.Result != Done })
+		if e.Refs = slices.DeleteFunc(e.Refs, func(ref Ref) bool { return ref.Result != Done }); len(e.Refs) == 0 {
+			e.Rest = nil
+		}
 	})
 }
 

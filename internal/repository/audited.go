@@ -3,7 +3,6 @@ package repository
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -20,9 +19,6 @@ const (
 	actionDestroy = "destroy"
 	actionPutBack = "put-back"
 )
-
-// maxTold is how many refs the line of an import or a mirror names.
-const maxTold = 10_000
 
 // Audited finds repositories for a controller, which gets them as handles that tell of each write.
 type Audited struct {
@@ -102,29 +98,26 @@ func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
 
 // imported puts into an event what an import has written.
 func (h *Handle) imported(ctx context.Context, e *audit.Event) {
-	var refs collected
 	for ref, err := range h.repo.Refs(ctx, "refs/heads/", "refs/tags/") {
 		if err != nil {
-			e.Reason = "which refs were written could not be found out"
+			e.Refs, e.Rest, e.Reason = nil, nil, "which refs were written could not be found out"
 			return
 		}
-		refs.add(audit.Ref{Name: ref.Name, New: ref.Object, Result: audit.Done})
+		e.Add(audit.Ref{Name: ref.Name, New: ref.Object, Result: audit.Done})
 	}
-	refs.into(e)
 }
 
 // Push pushes to another repository, as that of git.Repository does. Its own refs stay as they are.
 func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, error) {
-	var refs collected
+	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
 	o.Tell = func(p git.PushedRef) {
 		ref := audit.Ref{Name: p.Name, Old: p.Old, New: p.New, Result: audit.Done}
 		if p.Refused != "" {
 			ref.Result, ref.Reason = audit.Refused, p.Refused
 		}
-		refs.add(ref)
+		e.Add(ref)
 	}
 	result, err := h.repo.Push(ctx, o)
-	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
 	switch {
 	case err != nil:
 	case result.Updated == 0 && len(result.Refused) == 0:
@@ -134,30 +127,8 @@ func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, e
 	case len(result.Refused) > 0:
 		e.Result = audit.Failed
 	}
-	refs.into(&e)
 	h.tell(ctx, err, e)
 	return result, err
-}
-
-// collected are refs of a line.
-type collected struct {
-	refs []audit.Ref
-	more int
-}
-
-func (c *collected) add(ref audit.Ref) {
-	if len(c.refs) == maxTold {
-		c.more++
-		return
-	}
-	c.refs = append(c.refs, ref)
-}
-
-func (c *collected) into(e *audit.Event) {
-	e.Refs = c.refs
-	if c.more > 0 {
-		e.Reason = fmt.Sprintf("%d more refs are not listed", c.more)
-	}
 }
 
 // SetHead makes a branch the default one, as that of git.Repository does.
