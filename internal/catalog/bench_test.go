@@ -108,3 +108,17 @@ func BenchmarkRules(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkRolesIn(b *testing.B) {
+	w, u, p := large(b)
+	c, now := w.Catalog(), time.Now()
+	s, err := c.ProjectScope(b.Context(), p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if r, err := c.RolesIn(b.Context(), u, s, now); err != nil || r.Own == 0 {
+			b.Fatal(r, err)
+		}
+	}
+}

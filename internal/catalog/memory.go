@@ -65,8 +65,8 @@ func (m *memory) at() *generation {
 }
 
 // Recall returns the answer to a question, which find finds if no object has changed since it was asked before. The key is the
-// question, of a type that nobody else uses; until is when the answer becomes untrue by time alone, or zero. The answer
-// is shared: nobody changes it. Errors are not remembered.
+// question, of a type that nobody else uses, and says all that find is given and that can change, such as the Version of a scope; until
+// is when the answer becomes untrue by time alone, or zero. The answer is shared: nobody changes it. Errors are not remembered.
 func Recall[T any](c *Catalog, key any, now time.Time, find func() (found T, until time.Time, err error)) (T, error) {
 	g := c.memory.at()
 	if g == nil {

@@ -42,6 +42,26 @@ func (s Scope) Path() string {
 	return FullPath(s.Groups)
 }
 
+// Version tells the scope from what it was or will be, as before the project was moved or a group got another path. A request has its
+// scope from when it began, so that whatever follows from a scope is remembered of this version alone.
+func (s Scope) Version() string {
+	var b strings.Builder
+	b.Grow((len(s.Groups) + 1) * len("12345678-1234-1234-1234-123456789abc@12345678 "))
+	write := func(o client.Object) {
+		b.WriteString(string(o.GetUID()))
+		b.WriteByte('@')
+		b.WriteString(o.GetResourceVersion())
+		b.WriteByte(' ')
+	}
+	if s.Project != nil {
+		write(s.Project)
+	}
+	for _, g := range s.Groups {
+		write(g)
+	}
+	return b.String()
+}
+
 // Namespace is the one of the project or group.
 func (s Scope) Namespace() string { return s.Target().GetNamespace() }
 

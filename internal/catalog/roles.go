@@ -58,11 +58,14 @@ func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited) }
 // RolesIn returns the roles of a user in a scope that this catalog has returned. Like ProjectRole, it does not speak of
 // administrators and blocked users.
 func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
-	return Recall(c, rolesIn{u.UID, s.Target().GetUID()}, now, func() (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
+	return Recall(c, rolesIn{u.UID, u.ResourceVersion, s.Version()}, now, func() (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
 }
 
-// rolesIn is the question which roles a user has in a project or group.
-type rolesIn struct{ user, target types.UID }
+// rolesIn is the question which roles a user has in a scope, by the versions of both.
+type rolesIn struct {
+	user           types.UID
+	version, scope string
+}
 
 // GroupRole is ProjectRole for a group.
 func (c *Catalog) GroupRole(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group, now time.Time) (role.Role, error) {

@@ -170,3 +170,33 @@ func TestRoleOf(t *testing.T) {
 		NewWithT(t).Expect(catalog.RoleOf(declared)).To(Equal(want), string(declared))
 	}
 }
+
+// TestNoRoleIsRememberedOfAPlaceThatWasLeft asks for roles in a scope that was read before it changed, as a long request does.
+func TestNoRoleIsRememberedOfAPlaceThatWasLeft(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for change, after := range map[string]client.Object{
+		"the project is moved":              project("a", "web", byName("other"), known(100)),
+		"a group above it is moved":         group("a", "sub", pinned(11), below(byName("other"))),
+		"a group above it has another path": group("a", "acme", pinned(10), at("renamed")),
+	} {
+		t.Run(change, func(t *testing.T) {
+			g := NewWithT(t)
+			u, p := user("max", 1), project("a", "web", byName("sub"), known(100))
+			w := catalogtest.New(t, u, group("a", "acme", pinned(10)), group("a", "sub", pinned(11), below(byName("acme"))),
+				group("a", "other", pinned(12)), p, inGroup("a", "m", byPath("acme"), byName("max"), v1alpha1.RoleOwner))
+			c := w.Catalog()
+			before, err := c.ProjectScope(t.Context(), p)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.RolesIn(t.Context(), u, before, now)).To(HaveField("Highest()", role.Owner))
+
+			w.Put(after)
+			_, err = c.RolesIn(t.Context(), u, before, now)
+			g.Expect(err).NotTo(HaveOccurred())
+			p, err = c.ProjectByID(t.Context(), 100)
+			g.Expect(err).NotTo(HaveOccurred())
+			fresh, err := c.ProjectScope(t.Context(), p)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.RolesIn(t.Context(), u, fresh, now)).To(HaveField("Highest()", role.None))
+		})
+	}
+}

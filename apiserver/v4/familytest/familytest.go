@@ -32,6 +32,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/informer"
 )
 
 const (
@@ -146,6 +147,17 @@ func (f *Forge) Anew(o Identified, name string) {
 	}
 }
 
+// Move puts a project, by its namespace and name, into another group of the namespace.
+func (f *Forge) Move(project, group string) {
+	f.t.Helper()
+	p := &v1alpha1.Project{}
+	f.read(p, project)
+	p.Spec.GroupRef = v1alpha1.Reference{Name: group}
+	if err := f.Client.Update(f.t.Context(), p); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // Value is the value of the token that New made for a user.
 func Value(username string) string { return "fpat-of-the-user-called-" + username }
 
@@ -202,6 +214,30 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 		t.Fatal(err)
 	}
 	return builder.Build()
+}
+
+// During has the catalog remember its answers, as a server does, and change something when it looks for the nth time whether what it
+// remembers is still true. It reports whether there was such a time, when the request is over.
+func (f *Forge) During(nth int, change func()) (changed func() bool) {
+	r := &revisions{change: change, left: nth}
+	f.Catalog.Remember(r)
+	return func() bool { return r.left <= 0 }
+}
+
+// revisions are one before a change, and another one from then on.
+type revisions struct {
+	change func()
+	left   int
+}
+
+func (r *revisions) Revision() (informer.Revision, bool) {
+	if r.left--; r.left == 0 {
+		r.change()
+	}
+	if r.left > 0 {
+		return informer.Revision{"before"}, true
+	}
+	return informer.Revision{"after"}, true
 }
 
 func (f *Forge) before(verb string, o client.Object, write func() error) error {

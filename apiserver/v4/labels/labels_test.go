@@ -322,3 +322,17 @@ func TestSubscription_isNotOfALabelOrUserThatIsMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestNoLabelsAreRememberedOfAGroupThatTheProjectHasLeft moves the project at each point of a request, and then lists its labels anew.
+func TestNoLabelsAreRememberedOfAGroupThatTheProjectHasLeft(t *testing.T) {
+	for nth := 1; ; nth++ {
+		f := newForge(t)
+		moved := f.During(nth, func() { f.Move("acme/web", "acme") })
+		f.names(t, "")
+		if !moved() {
+			NewWithT(t).Expect(nth).To(BeNumerically(">", 2))
+			return
+		}
+		NewWithT(t).Expect(f.names(t, "")).To(ConsistOf("bug", "docs", "legal"), "moved at %d", nth)
+	}
+}

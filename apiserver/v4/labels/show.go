@@ -84,12 +84,12 @@ func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 // near reports whether the label is the project's own or one of the group that the project is right in.
 func (e entry) near() bool { return e.Above <= 1 }
 
-// viewOf is the question for the labels of a project.
-type viewOf struct{ project types.UID }
+// viewOf is the question for the labels of a project, by the version of its scope.
+type viewOf string
 
 // view returns the labels of a project by their titles; of one title the nearest comes first.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
-	return catalog.RecallList(f.catalog, viewOf{scope.Project.UID}, time.Time{}, func() (all []entry, never time.Time, err error) {
+	return catalog.RecallList(f.catalog, viewOf(scope.Version()), time.Time{}, func() (all []entry, never time.Time, err error) {
 		found, err := f.catalog.Labels(ctx, scope)
 		if err != nil {
 			return nil, never, err

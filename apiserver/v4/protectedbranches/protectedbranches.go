@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -74,8 +73,8 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Branch
 	return endpoint.Page(r.Paging, all, func(b Branch) Branch { return b }), nil
 }
 
-// viewOf is the question for the protections of a project.
-type viewOf struct{ project types.UID }
+// viewOf is the question for the protections of a project, by the version of its scope.
+type viewOf string
 
 // view is what is shown of every protection that a project is under.
 type view struct {
@@ -86,7 +85,7 @@ type view struct {
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
-	return catalog.Recall(f.catalog, viewOf{scope.Project.UID}, time.Time{}, func() (v view, never time.Time, err error) {
+	return catalog.Recall(f.catalog, viewOf(scope.Version()), time.Time{}, func() (v view, never time.Time, err error) {
 		all, err := f.catalog.Protections(ctx, scope)
 		if err != nil {
 			return v, never, err

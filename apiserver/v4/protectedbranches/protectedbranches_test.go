@@ -239,3 +239,22 @@ func TestAProjectMayKeepItsSettingsFromREST(t *testing.T) {
 		})
 	}
 }
+
+// TestNoProtectionsAreRememberedOfAGroupThatTheProjectHasLeft moves the project at each point of a request, and then lists what protects
+// it anew.
+func TestNoProtectionsAreRememberedOfAGroupThatTheProjectHasLeft(t *testing.T) {
+	for nth := 1; ; nth++ {
+		f := newForge(t, familytest.Group("acme", "other", 11, "", v1alpha1.VisibilityPublic))
+		moved := f.During(nth, func() { f.Move("acme/web", "other") })
+		f.As("root", "GET /projects/20/protected_branches", "")
+		if !moved() {
+			if nth < 3 {
+				t.Errorf("it was moved %d times", nth-1)
+			}
+			return
+		}
+		if all := familytest.Decode[[]Branch](t, f.As("root", "GET /projects/20/protected_branches", "")); len(all) != 1 || all[0].Name != "main" {
+			t.Errorf("moved at %d, it has %+v", nth, all)
+		}
+	}
+}

@@ -85,8 +85,8 @@ func (w *World) Revision() (informer.Revision, bool) {
 	return informer.Revision{strconv.FormatInt(w.changes.Load(), 10)}, true
 }
 
-// Put adds objects, or takes them in the place of those of the same name. An object without a UID or a creation time
-// gets one: the youngest of all.
+// Put adds objects, or takes them in the place of those of the same name. An object without a UID, a creation time
+// or a version gets one: the youngest of all.
 func (w *World) Put(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -96,6 +96,9 @@ func (w *World) Put(objects ...client.Object) {
 		}
 		if created := o.GetCreationTimestamp(); created.IsZero() {
 			o.SetCreationTimestamp(metav1.Time{Time: w.clock})
+		}
+		if o.GetResourceVersion() == "" {
+			o.SetResourceVersion(strconv.FormatInt(w.changes.Load(), 10))
 		}
 		w.must(w.indexer(o).Add(o))
 		w.changes.Add(1)
