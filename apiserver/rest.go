@@ -40,6 +40,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -84,8 +85,8 @@ type restOptions struct {
 	observe func(e *endpoint.Endpoint, status int, took time.Duration)
 	// quotas are how much users make.
 	quotas quota.Limits
-	// longBody waits until a body may be held that is longer than usual.
-	longBody func(ctx context.Context) (leave func(), err error)
+	// memory is what is held for callers; nil for any amount.
+	memory *fair.Memory
 	// outdated is endpoint.Options.Outdated.
 	outdated func(ctx context.Context) bool
 	// credentials are those that REST receives or generates for objects of tenants.
@@ -103,7 +104,7 @@ func newREST(o restOptions) *endpoint.Handler {
 	return endpoint.NewHandler(
 		endpoint.Options{
 			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
-			Refused: refusal.Anyway, LongBody: o.longBody, Exceeded: git.LimitReached,
+			Refused: refusal.Anyway, Memory: o.memory, Exceeded: git.LimitReached,
 			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
 			BaseURL: o.external.JoinPath(restPrefix),
 		},

@@ -2,7 +2,6 @@
 package apiserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +82,11 @@ type Options struct {
 	Administrators auth.Administrators
 	// RateLimits of the REST API and of Git; the Clock is the server's.
 	RateLimits ratelimit.Options
-	// GitSlots are shared by those whose Git requests are served, and BodySlots by those whose bodies are held that are longer than
-	// usual. Those that are not set have defaults.
-	GitSlots, BodySlots fair.Limits
+	// GitSlots are shared by those whose Git requests are served. They have defaults.
+	GitSlots fair.Limits
+	// Memory is what is held for the requests of REST callers and for their answers, that of the engine of the Repositories, too; nil for
+	// any amount.
+	Memory *fair.Memory
 	// Quotas are how many objects are made over REST.
 	Quotas quota.Limits
 	// Metrics is where those of the server are registered.
@@ -140,18 +141,17 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("setting up the page of the API: %w", err)
 	}
 	requests := newRequestMetrics()
-	bodies := fair.New("bodies", "requests with a long body", cmp.Or(o.BodySlots, DefaultBodySlots()))
 	o.RateLimits.Clock = o.Clock
 	s.limiter = ratelimit.New(o.RateLimits)
 	for _, registry := range o.Metrics {
-		for _, c := range []prometheus.Collector{requests.seconds, bodies, gitServer.Requests(), s.limiter} {
+		for _, c := range []prometheus.Collector{requests.seconds, o.Memory, gitServer.Requests(), s.limiter} {
 			if err := registry.Register(c); err != nil {
 				return nil, fmt.Errorf("registering the metrics of the server: %w", err)
 			}
 		}
 	}
 	s.rest = newREST(restOptions{
-		observe: requests.observe, longBody: bodies.Enter,
+		observe: requests.observe, memory: o.Memory,
 		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
 		outdated: o.Others.Outdated,
 		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)),
@@ -164,12 +164,6 @@ func New(o Options) (*Server, error) {
 		o.Audit.Handler(audit.At{Door: audit.Git, Address: address, Writes: githttp.Writes}, gitServer),
 	))
 	return s, nil
-}
-
-// DefaultBodySlots are the slots of bodies that are longer than usual when nobody has set them.
-func DefaultBodySlots() fair.Limits {
-	const total, share, reserved = 4, 25, 25
-	return fair.Of(total, share, reserved)
 }
 
 // REST is the tree of the REST API.

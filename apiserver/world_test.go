@@ -269,6 +269,12 @@ func refFiles(t *testing.T, dir string) map[string][]byte {
 // newWorld returns one in which the project and its groups have a visibility.
 func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	t.Helper()
+	return newWorldWith(t, v, git.Options{})
+}
+
+// newWorldWith is newWorld with an engine that has limits, and the memory for callers that it has.
+func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *world {
+	t.Helper()
 	external, err := url.Parse(familytest.WebURL)
 	if err != nil {
 		t.Fatal(err)
@@ -277,14 +283,14 @@ func newWorld(t *testing.T, v v1alpha1.Visibility) *world {
 	app := project(objects, "app")
 	w := &world{t: t, store: newStore(t, append(objects, familytest.Shard(t, app)))}
 	cat := w.store.world.Catalog()
-	w.repos = familytest.Repositories(t, cat)
+	w.repos = familytest.Limited(t, cat, engine)
 	w.repository = familytest.Push(t, w.repos, app, history(t))
 	w.refs = refFiles(t, w.repository.Dir())
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
 	happened := activitytest.Open(t)
 	w.handler = newREST(restOptions{
-		external: external, version: "test", catalog: cat,
+		memory: engine.Memory, external: external, version: "test", catalog: cat,
 		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
 		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened, &w.subscribed}, log: testr.New(t), clock: clock,
 		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home",

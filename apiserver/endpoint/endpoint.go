@@ -97,7 +97,7 @@ func newEndpoint[Req, Resp any](method, path string, status int, handler func(co
 	}
 	e.scopes = []string{"api"}
 	if method == http.MethodGet {
-		e.scopes = []string{"api", "read_api"}
+		e.scopes, e.maxBody = []string{"api", "read_api"}, maxReadBody
 	}
 	return e
 }

@@ -44,9 +44,9 @@ type Options struct {
 	// Fresh is how old a decision of the Guard may be when a handler begins: it is asked again when a body came slowly. Five seconds
 	// when it is not set.
 	Fresh time.Duration
-	// LongBody waits until a body may be held that is longer than usual. leave is called when nothing of it is needed any more. ctx is
-	// what Guard.Admit has returned. nil stands for as many as there are.
-	LongBody func(ctx context.Context) (leave func(), err error)
+	// Memory is what may be held for callers, whom the contexts of Guard.Admit name: long bodies until the handler has returned, and long
+	// answers until they are taken. nil stands for any amount.
+	Memory Memory
 	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
 	// no time; nil for other errors. Options without it know no such errors.
 	Refused func(err error) *Error
@@ -69,7 +69,8 @@ type Handler struct {
 	options  Options
 	mux      *http.ServeMux
 	tables   []Table
-	buffers  sync.Pool
+	buffers  buffers
+	sizes    sizes
 	document func() []byte
 }
 
@@ -82,7 +83,6 @@ func NewHandler(o Options, tables ...Table) *Handler {
 	h.tables = append(slices.Clip(tables), Table{
 		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
 	}.Named("Reference"))
-	h.buffers.New = func() any { return &bytes.Buffer{} }
 	for e := range h.Endpoints() {
 		names := pathParameters(e.path)
 		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
@@ -182,9 +182,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 			h.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	response, request, sent, err := h.call(w, r, e, path)
+	a, err := h.call(w, r, e, path)
 	if err == nil {
-		err = h.write(w, r, e, request, response, sent)
+		err = h.write(w, r, e, a)
+	}
+	if err != nil {
+		err = h.wait(w, r, e, path, a, err)
 	}
 	if err != nil {
 		h.fail(w, r, err)
@@ -206,48 +209,50 @@ func (o *observed) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (response, request any, sent tree, err error) {
+func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (*answer, error) {
 	if r.ContentLength > e.maxBody {
-		return nil, nil, nil, tooLarge()
+		return nil, tooLarge()
 	}
 	if e.download && hotlinked(r) {
-		return nil, nil, nil, Message(http.StatusNotAcceptable, "406 Not Acceptable")
+		return nil, Message(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
 	ctx, err := h.options.Guard.Admit(r, e, path)
 	if h.outdated(r, err) {
 		ctx, err = h.options.Guard.Admit(r, e, path)
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	admitted := time.Now()
 	leave, err := h.admitBody(ctx, w, r, e)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	defer leave()
-	if sent, err = readTree(r, e.maxBody); err != nil {
-		return nil, nil, nil, err
+	a := &answer{}
+	if a.sent, err = readTree(r, e.maxBody); err != nil {
+		return nil, err
 	}
 	received(w, r)
 	if hasBody(r) && time.Since(admitted) > h.options.Fresh {
 		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 	}
-	if request, err = e.parameters(sent, path); err != nil {
-		return nil, nil, nil, err
+	if a.request, err = e.parameters(a.sent, path); err != nil {
+		return nil, err
 	}
-	if response, err = e.answer(ctx, r, request); h.outdated(r, err) {
+	if a.response, err = e.answer(ctx, r, a.request); h.outdated(r, err) {
 		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
-		if request, err = e.parameters(sent, path); err != nil {
-			return nil, nil, nil, err
+		if a.request, err = e.parameters(a.sent, path); err != nil {
+			return nil, err
 		}
-		response, err = e.answer(ctx, r, request)
+		a.response, err = e.answer(ctx, r, a.request)
 	}
-	return response, request, sent, err
+	a.memory = h.memory(ctx)
+	return a, err
 }
 
 // parameters are what was sent, as the handler takes it.
@@ -271,11 +276,12 @@ func (e *Endpoint) answer(ctx context.Context, r *http.Request, request any) (an
 	return e.call(ctx, request)
 }
 
-// write sends a success.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, request, response any, sent tree) error {
+// write sends a success. The error is noRoom, before anything is sent, where an answer has to wait.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) error {
 	last(w, r)
+	response := a.response
 	if l, ok := response.(list); ok {
-		l.headers(w.Header(), h.url(r), e.request.query(sent), request.(paged).paging())
+		l.headers(w.Header(), h.url(r), e.request.query(a.sent), a.request.(paged).paging())
 		response = l.items()
 	}
 	if _, none := response.(None); none || e.status == http.StatusNoContent {
@@ -293,7 +299,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, req
 			return h.stream(w, r, e.status, c)
 		}
 	}
-	return h.json(w, r, e.status, response)
+	held, err := h.room(a, response)
+	if err != nil {
+		return err
+	}
+	*a = answer{} // nothing of it is needed while the client takes the text
+	return h.json(w, r, e.status, response, held)
 }
 
 // url is the address of a request as the client sees it, without the query.
@@ -313,23 +324,17 @@ func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
 	return context.WithValue(ctx, baseURLKey{}, base)
 }
 
-// maxBuffer is how many bytes a buffer may have that is kept for the next answer. A comparison of 200 commits needs more than one MiB,
-// and takes twice as long in a new one.
-const maxBuffer = 4 << 20
-
-func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any) error {
-	buffer := h.buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if buffer.Cap() <= maxBuffer {
-			h.buffers.Put(buffer)
-		}
-	}()
-	buffer.Reset()
+// json sends an answer in JSON, for which held is held.
+func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any, held holding) error {
+	defer held.weigh(0)
+	buffer := h.buffers.get(held.size)
+	defer h.buffers.put(buffer)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(body); err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
+	held.weigh(int64(buffer.Cap()))
 	text := bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusOK && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -372,7 +377,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Content-Type", "text/plain")
 		h.send(w, e.Status, []byte(body))
 	default:
-		if err := h.json(w, r, e.Status, body); err != nil {
+		if err := h.json(w, r, e.Status, body, uncounted()); err != nil {
 			h.options.Log.Error(err, "Encoding an error", "request", w.Header().Get(requestIDHeader))
 			h.send(w, http.StatusInternalServerError, nil)
 		}

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -18,23 +17,11 @@ func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 // Limit is what Limited has set; 0 for no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
-// MaxBody replaces how many bytes a body may have, 4 MiB. It is held in memory as a whole, some times over, so those that are longer
-// than usual wait for Options.LongBody.
+// MaxBody replaces how many bytes a body may have: 4 MiB, and 8 KiB where something is only read. It is held in memory as a whole, some
+// times over, so those of more than 64 KiB wait for Options.Memory.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	e.maxBody = bytes
 	return e
-}
-
-// admitBody waits until the body of a request may be read. leave is to be called when nothing of it is needed any more.
-func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
-	if h.options.LongBody == nil || e.maxBody <= maxBody || r.ContentLength >= 0 && r.ContentLength <= maxBody {
-		return func() {}, nil
-	}
-	if leave, err = h.options.LongBody(ctx); err != nil {
-		return nil, err
-	}
-	h.awaitBody(w, r)
-	return leave, nil
 }
 
 // BodyLimit is how many bytes a body may have.

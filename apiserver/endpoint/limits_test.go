@@ -99,18 +99,21 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 		}
 		return endpoint.None{}, nil
 	}
-	const places, long, short = 4, 5 << 20, 1 << 10
-	bodies := fair.New("bodies", "bodies", fair.Limits{Total: places, Wait: time.Millisecond})
+	const places, long, short = 4, 5 << 20, 32 << 10
+	memory := fair.NewMemory("bodies", fair.Limits{Total: places * 3 * (long + short), Wait: time.Millisecond})
 	h := endpoint.NewHandler(
-		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), LongBody: bodies.Enter, Refused: refusal.Anyway},
+		endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: memory, Refused: refusal.Anyway},
 		endpoint.Table{endpoint.Post("/commits", hold).MaxBody(6 << 20)},
 	)
 	contract := endpointtest.Of(t, h)
 	callers := int64(0)
-	post := func(kind string, size int) *httptest.ResponseRecorder {
+	post := func(kind string, size int, chunked ...bool) *httptest.ResponseRecorder {
 		callers++
 		ctx := fair.With(t.Context(), fair.User(callers))
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/commits", strings.NewReader(`{"text":"`+kind+strings.Repeat("x", size)+`"}`))
+		if len(chunked) > 0 {
+			r.ContentLength = -1
+		}
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -125,8 +128,13 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	if err := contract.Check(http.MethodPost, "/commits", busy.Code, busy.Header(), busy.Body.Bytes()); err != nil || busy.Code != 503 || busy.Header().Get("Retry-After") != "10" {
 		t.Errorf("one too many was answered with %d %s, %v (%v)", busy.Code, busy.Body, busy.Header(), err)
 	}
-	if code := post("x", short).Code; code != 201 {
-		t.Errorf("one of usual length was answered with %d", code)
+	for _, chunked := range [][]bool{nil, {true}} {
+		if code := post("x", short, chunked...).Code; code != 201 {
+			t.Errorf("one of usual length was answered with %d", code)
+		}
+	}
+	if code := post("x", 2*short, true).Code; code != 503 {
+		t.Errorf("one too many of unknown length was answered with %d", code)
 	}
 	close(end)
 	for range places {
@@ -134,8 +142,10 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 			t.Errorf("one that was held was answered with %d", code)
 		}
 	}
-	if code := post("x", long).Code; code != 201 {
-		t.Errorf("one that came later was answered with %d", code)
+	for _, chunked := range [][]bool{nil, {true}} {
+		if code := post("x", long, chunked...).Code; code != 201 {
+			t.Errorf("one that came later was answered with %d", code)
+		}
 	}
 }
 

@@ -18,8 +18,9 @@ import (
 
 // Limits of what a request may say.
 const (
-	// maxBody is how long a form or JSON body may be, unless an endpoint says something else.
-	maxBody = 4 << 20
+	// maxBody is how long a form or JSON body may be, and maxReadBody that of a request that only reads, unless an endpoint says something
+	// else.
+	maxBody, maxReadBody = 4 << 20, 8 << 10
 	// maxDepth is how deeply parameters may be nested.
 	maxDepth = 16
 	// maxValues is how many values a query or form may have.
@@ -106,14 +107,17 @@ func addUntyped(all tree, r *http.Request, limit int64) error {
 }
 
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
-	if err != nil {
+	var body bytes.Buffer
+	if r.ContentLength > 0 && r.ContentLength <= limit {
+		body.Grow(int(r.ContentLength) + bytes.MinRead) // so that it never has to
+	}
+	if _, err := body.ReadFrom(io.LimitReader(r.Body, limit+1)); err != nil {
 		return nil, unreadable(err, "the body could not be read")
 	}
-	if int64(len(body)) > limit {
+	if int64(body.Len()) > limit {
 		return nil, tooLarge()
 	}
-	return body, nil
+	return body.Bytes(), nil
 }
 
 func tooLarge() *Error {

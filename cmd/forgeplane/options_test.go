@@ -53,6 +53,8 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--rate-limit-failed-sign-ins": {"--rate-limit-failed-sign-ins=-1"},
 		"--slots: tree=5":              {"--slots=tree=5"},
 		"--slots: git=0":               {"--slots=git=0"},
+		"--slots: bodies=5":            {"--slots=bodies=5"},
+		"--request-memory-total":       {"--request-memory-total=10Mi"},
 		"--slots-per-caller":           {"--slots-per-caller=0"},
 		"--quota-tokens":               {"--quota-tokens=-1"},
 		"--quota-retained and":         {"--quota-retained=-1"},
@@ -94,7 +96,12 @@ func TestSlots_areSharedByPercent(t *testing.T) {
 	g.Expect(chosen.validate()).To(Succeed())
 	g.Expect(chosen.slots.of("git")).To(Equal(fair.Limits{Total: 100, Share: 10, Reserved: 50}))
 	g.Expect(chosen.slots.engine().Walks).To(Equal(fair.Limits{Total: 10, Share: 1, Reserved: 5}))
-	g.Expect(chosen.slots.of("bodies")).To(Equal(fair.Limits{Total: 4, Share: 1, Reserved: 2}))
+	g.Expect(chosen.slots.of("archives")).To(Equal(fair.Limits{Total: 16, Share: 1, Reserved: 8}))
+	g.Expect(usual.slots.memory.Value()).To(BeEquivalentTo(256 << 20))
+	g.Expect(usual.slots.requests()).NotTo(BeNil())
+	unbounded := parse(t, "--request-memory-total=0")
+	g.Expect(unbounded.validate()).To(Succeed())
+	g.Expect(unbounded.slots.requests()).To(BeNil())
 }
 
 func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {

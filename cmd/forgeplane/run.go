@@ -27,6 +27,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -49,6 +50,8 @@ type shared struct {
 	targets *egress.Policy
 	// audit is told of every write.
 	audit *audit.Log
+	// requests is what is held for requests and answers.
+	requests *fair.Memory
 }
 
 // run runs the parts of the forge until ctx ends.
@@ -65,7 +68,10 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err := addIndexes(ctx, p, mgr); err != nil {
 		return err
 	}
-	engine, err := git.NewEngine(ctx, git.Options{Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine(), Scratch: o.scratch(p)})
+	requests := o.slots.requests()
+	engine, err := git.NewEngine(ctx, git.Options{
+		Binary: o.gitBinary, Limits: o.gitLimits.git(), Slots: o.slots.engine(), Memory: requests, Scratch: o.scratch(p),
+	})
 	if err != nil {
 		return err
 	}
@@ -79,6 +85,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if err != nil {
 		return err
 	}
+	s.requests = requests
 	if s.activity, err = openActivity(ctx, o); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
 		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets,
 		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Activity: s.activity, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Quotas: o.quotas, GitSlots: o.slots.of("git"), BodySlots: o.slots.of("bodies"),
+		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests,
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
 		Writers: writers, Others: others, Audit: s.audit,

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -18,22 +18,23 @@ import (
 // slots are how many requests of each kind are served at once, and how callers share them.
 type slots struct {
 	number map[string]int
+	// memory is how much is held for their requests and answers; 0 for any amount.
+	memory resource.QuantityValue
 	// Of a hundred: what one caller may have, and what is kept for those who have signed in.
 	share, reserved int
 }
 
 // defaultSlots are those that nobody has set.
 func defaultSlots() slots {
-	const share, reserved = 25, 25
-	return slots{share: share, reserved: reserved}
+	const share, reserved, memory = 25, 25, 256 << 20
+	return slots{share: share, reserved: reserved, memory: bytesValue(memory)}
 }
 
 // defaultNumbers is how many there are of each kind.
 func defaultNumbers() map[string]int {
 	engine := git.DefaultSlots()
 	return map[string]int{
-		"git": githttp.DefaultSlots().Total, "bodies": apiserver.DefaultBodySlots().Total,
-		"archives": engine.Archives.Total, "blobs": engine.Blobs.Total, "walks": engine.Walks.Total,
+		"git": githttp.DefaultSlots().Total, "archives": engine.Archives.Total, "blobs": engine.Blobs.Total, "walks": engine.Walks.Total,
 	}
 }
 
@@ -43,11 +44,15 @@ func (s *slots) bind(f *pflag.FlagSet) {
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		all = append(all, fmt.Sprintf("%s=%d", name, numbers[name]))
 	}
-	f.StringToIntVar(&s.number, "slots", nil, "how many are served at once of Git requests (git), archives, large files (blobs), requests for history and comparisons (walks), "+
-		"and long bodies, as in git=128,walks=32; by default "+strings.Join(all, ","))
-	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots that one user or one address may have; the others wait")
-	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots that are kept for callers who have signed in")
+	f.StringToIntVar(&s.number, "slots", nil, "how many are served at once of Git requests (git), archives, large files (blobs), and requests for history and comparisons (walks), "+
+		"as in git=128,walks=32; by default "+strings.Join(all, ","))
+	f.Var(&s.memory, "request-memory-total", "memory that the server may hold for REST requests with long bodies, and for long answers until they are taken; 0 for any amount")
+	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots and of --request-memory-total that one user or one address may have; the others wait")
+	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots and of --request-memory-total that is kept for callers who have signed in")
 }
+
+// leastRequestMemory is what one request takes whose body is as long as it may be.
+const leastRequestMemory = 64 << 20
 
 func (s *slots) validate() error {
 	numbers := defaultNumbers()
@@ -55,6 +60,9 @@ func (s *slots) validate() error {
 		if _, known := numbers[name]; !known || number < 1 {
 			return fmt.Errorf("--slots: %s=%d must be one of %s with a number that is 1 or more", name, number, strings.Join(slices.Sorted(maps.Keys(numbers)), ", "))
 		}
+	}
+	if n := s.memory.Value(); n != 0 && n < leastRequestMemory {
+		return fmt.Errorf("--request-memory-total must be 64Mi or more, or 0 for any amount, not %s", &s.memory)
 	}
 	if s.share < 1 || s.share > 100 || s.reserved < 0 || s.reserved > 99 {
 		return errors.New("--slots-per-caller must be 1 to 100, and --slots-reserved 0 to 99")
@@ -74,4 +82,9 @@ func (s *slots) of(name string) fair.Limits {
 // engine returns the limits of the Git engine.
 func (s *slots) engine() git.Slots {
 	return git.Slots{Archives: s.of("archives"), Blobs: s.of("blobs"), Walks: s.of("walks")}
+}
+
+// requests returns the memory for requests and answers.
+func (s *slots) requests() *fair.Memory {
+	return fair.NewMemory("request-memory", fair.Of(int(s.memory.Value()), s.share, s.reserved))
 }

@@ -48,8 +48,8 @@ const archiveCPU = 2 * time.Minute
 
 // Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out. Placeholders in files
 // (export-subst) stay as they are. What has more than Limits.Archive bytes is cut off there, with a *LimitError.
-// It is never on disk as a whole, and in memory only if it is small: then it is remembered for a while. The error is ErrBusy where too
-// many are written already, and ErrObjectNotFound where everything is left out.
+// It is never on disk as a whole, and in memory only if it is small and there is room in Options.Memory: then it is remembered for a
+// while. The error is ErrBusy where too many are written already, and ErrObjectNotFound where everything is left out.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
 	if err := checkIDs(a.Commit); err != nil {
 		return err
@@ -68,9 +68,13 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 	}
 	ids := strings.Join(append([]string{a.Commit, a.Prefix, string(a.Format)}, paths...), "\x00")
 	if known, ok := recalled[[]byte](r, what, ids); ok {
-		return writePieces(w, known)
+		if weigh := r.engine.held.Try(ctx, int64(len(known))); weigh != nil {
+			defer weigh(0)
+			return writePieces(w, known)
+		}
 	}
-	keep := &keeper{to: w}
+	keep := &keeper{to: w, room: func() (weigh func(int64)) { return r.engine.held.Try(ctx, maxResult) }}
+	defer keep.leave()
 	if err := r.archive(ctx, a, paths, keep); err != nil {
 		return err
 	}
@@ -80,21 +84,36 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 	return nil
 }
 
-// keeper keeps what is written through it, unless it is too much.
+// keeper keeps what is written through it, unless it is too much, or there is no room when it begins.
 type keeper struct {
 	to   io.Writer
-	kept []byte
-	more bool
+	room func() (weigh func(bytes int64))
+	// weigh is that of the room, once it is taken.
+	weigh func(bytes int64)
+	kept  []byte
+	begun bool
 }
 
 // Write implements io.Writer.
 func (k *keeper) Write(p []byte) (int, error) {
-	if k.more = k.more || len(k.kept)+len(p) > maxResult; k.more {
-		k.kept = nil
-	} else {
+	if !k.begun {
+		k.begun, k.weigh = true, k.room()
+	}
+	if len(k.kept)+len(p) > maxResult {
+		k.leave()
+	}
+	if k.weigh != nil {
 		k.kept = append(k.kept, p...)
 	}
 	return k.to.Write(p)
+}
+
+// leave keeps nothing any more.
+func (k *keeper) leave() {
+	if k.weigh != nil {
+		k.weigh(0)
+	}
+	k.weigh, k.kept = nil, nil
 }
 
 // pathspecs are what git knows a path by, and those that are left out.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
 // unpack reads an archive: the content of each file, by its name, or the target of a link.
@@ -178,6 +179,46 @@ func TestASmallArchiveIsRememberedAndWaitsForNobody(t *testing.T) {
 	}
 	close(held.pass)
 	g.Expect(<-ended).To(Succeed())
+}
+
+// gate is a writer that says when it has got so many bytes, and waits then.
+type gate struct {
+	left          int
+	reached, pass chan struct{}
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	if g.left -= len(p); g.left < 0 && g.left+len(p) >= 0 {
+		g.reached <- struct{}{}
+		<-g.pass
+	}
+	return len(p), nil
+}
+
+func TestArchive_countsOnlyWhatIsHeld(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "long", strings.Repeat("0123456789abcde\n", 17<<16))
+	const room = 20 << 20
+	held := fair.NewMemory("test", fair.Limits{Total: room})
+	e, err := git.NewEngine(t.Context(), git.Options{Memory: held})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Close)
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	a := git.Archive{Commit: c.Git(t, "rev-parse", "HEAD"), Format: git.Tar}
+	for after, free := range map[int]bool{1 << 20: false, 16 << 20: true} { // no more than this is remembered
+		client := &gate{left: after, reached: make(chan struct{}), pass: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- r.Archive(t.Context(), a, client) }()
+		<-client.reached
+		weigh := held.Try(fair.With(t.Context(), fair.User(1)), room)
+		g.Expect(weigh != nil).To(Equal(free), "after %d bytes", after)
+		if free {
+			weigh(0)
+		}
+		close(client.pass)
+		g.Expect(<-ended).To(Succeed())
+	}
 }
 
 func TestAnArchiveThatNobodyTakesAnyMoreEndsItsProcess(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -17,15 +16,19 @@ type Blob struct {
 	Size int64
 
 	repository *Repository
-	// content is nil where there is too much of it.
+	// content is nil where there is too much of it to be held by whoever knows the blob.
 	content []byte
 }
 
 const (
-	// maxBlobs of those that are not in memory are written at once: each takes a process.
+	// maxBlobs of those that are not held in memory are written at once: each takes a process.
 	maxBlobs = 64
 	// blobTimeout is how long it may take to read a blob, which takes as long as somebody takes to receive it.
 	blobTimeout = time.Hour
+	// smallBlob is how many bytes a blob has that is held without being counted, and heldBlob one that is written from memory.
+	smallBlob, heldBlob = 64 << 10, maxResult - 300
+	// heldPatience is how long one waits for memory: fast clients make room for each other in no time.
+	heldPatience = time.Second
 	// piece is how much of what is in memory is written in one go.
 	piece = 256 << 10
 )
@@ -37,8 +40,8 @@ func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 	}
 	size := func(b Blob) int { return len(b.content) + 300 }
 	return recall(ctx, r, "reading a blob", id, size, func(ctx context.Context) (Blob, error) {
-		o, content, err := r.Read(ctx, id, maxResult-300)
-		if err != nil && !errors.Is(err, ErrFileTooLarge) {
+		o, content, err := r.readSmall(ctx, id, smallBlob)
+		if err != nil {
 			return Blob{}, err
 		}
 		if o.Type != "blob" {
@@ -48,22 +51,46 @@ func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 	})
 }
 
-// Write writes the content. A large one, of more than 16 MiB, is never in memory as a whole. The error is ErrBusy, before anything is
-// written, where too many of those are written already.
+// Write writes the content. One of up to 16 MiB is written from memory: those of more than 64 KiB if there is room in Options.Memory within
+// a second. Others are never in memory as a whole. The error is ErrBusy, before anything is written, where too many of those are written
+// already.
 func (b Blob) Write(ctx context.Context, w io.Writer) error {
-	if b.content == nil {
-		leave, err := enter(ctx, b.repository.engine.blobs)
-		if err != nil {
-			return fmt.Errorf("writing a blob: %w", err)
-		}
-		defer leave()
-		ctx, cancel := context.WithTimeoutCause(ctx, blobTimeout, fmt.Errorf("reading a blob took longer than %s", blobTimeout))
-		defer cancel()
-		c := b.repository.command("cat-file", "blob", b.ID)
-		c.stdout = w
-		return b.repository.run(ctx, c)
+	if b.content != nil {
+		return writePieces(w, b.content)
 	}
-	return writePieces(w, b.content)
+	if b.Size <= heldBlob {
+		patience, stop := context.WithTimeout(ctx, heldPatience)
+		weigh, err := b.repository.engine.held.Take(patience, b.Size)
+		stop()
+		if err == nil {
+			defer weigh(0)
+			return b.writeHeld(ctx, w)
+		}
+	}
+	leave, err := enter(ctx, b.repository.engine.blobs)
+	if err != nil {
+		return fmt.Errorf("writing a blob: %w", err)
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeoutCause(ctx, blobTimeout, fmt.Errorf("reading a blob took longer than %s", blobTimeout))
+	defer cancel()
+	c := b.repository.command("cat-file", "blob", b.ID)
+	c.stdout = w
+	return b.repository.run(ctx, c)
+}
+
+// writeHeld writes the content from memory.
+func (b Blob) writeHeld(ctx context.Context, w io.Writer) error {
+	const what = "reading the content of a blob"
+	content, ok := recalled[[]byte](b.repository, what, b.ID)
+	if !ok {
+		var err error
+		if _, content, err = b.repository.Read(ctx, b.ID, heldBlob); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		remember(b.repository, what, b.ID, content, len(content))
+	}
+	return writePieces(w, content)
 }
 
 // writePieces writes what is in memory piece by piece: the client has some time for each.

@@ -98,6 +98,49 @@ func TestFewLargeBlobsAreWrittenAtOnceAndTheOthersWait(t *testing.T) {
 	g.Expect(out.Len()).To(Equal(17 << 20))
 }
 
+func TestABlobIsWrittenFromMemoryWhereThereIsRoom(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	content := strings.Repeat("0123456789abcde\n", 2<<16)
+	c.Commit(t, "middling", content)
+	c.Commit(t, "small", "x")
+	const room = 3 << 20 // for one
+	e, err := git.NewEngine(t.Context(), git.Options{
+		Memory: fair.NewMemory("test", fair.Limits{Total: room, Wait: time.Minute}),
+		Slots:  git.Slots{Blobs: fair.Limits{Total: 1, Wait: 50 * time.Millisecond}},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(e.Close)
+	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
+	blob := func(path string) git.Blob {
+		b, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:"+path))
+		g.Expect(err).NotTo(HaveOccurred())
+		return b
+	}
+	middling := blob("middling")
+	ended := make(chan error, 2)
+	var held [2]turnstile // one from memory, and one that has the slot
+	for i := range held {
+		held[i] = turnstile{make(chan struct{}, len(content)), make(chan struct{})}
+		go func() { ended <- middling.Write(t.Context(), held[i]) }()
+		<-held[i].seen
+	}
+	var out bytes.Buffer
+	g.Expect(middling.Write(t.Context(), &out)).To(MatchError(git.ErrBusy))
+	g.Expect(blob("small").Write(t.Context(), &out)).To(Succeed())
+	for i := range held {
+		close(held[i].pass)
+	}
+	for range held {
+		g.Expect(<-ended).To(Succeed())
+	}
+	out.Reset()
+	g.Expect(middling.Write(t.Context(), &out)).To(Succeed())
+	if out.String() != content {
+		t.Errorf("got %d bytes that are not the content", out.Len())
+	}
+}
+
 func TestNothingIsRememberedOfARepositoryThatWasRemoved(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")

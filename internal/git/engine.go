@@ -37,6 +37,8 @@ type Options struct {
 	Limits Limits
 	// Slots are shared by those who call.
 	Slots Slots
+	// Memory is what this process itself holds for those who call: files and archives while they are taken. Any amount if nil.
+	Memory *fair.Memory
 	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. 30 seconds if 0.
 	MemoryWait time.Duration
 	// Scratch returns a directory of this process alone for what a command needs for a moment, and is asked each time: nobody else can
@@ -65,6 +67,7 @@ type Engine struct {
 	patience time.Duration
 	// What callers share.
 	walks, archives, blobs *fair.Slots
+	held                   *fair.Memory
 	limits                 Limits
 	scratch                func() (string, error)
 }
@@ -92,7 +95,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git %s or newer must be installed: %w", Needed, err)
 	}
-	e := &Engine{binary: path, env: environment(os.Getenv)}
+	e := &Engine{binary: path, env: environment(os.Getenv), held: o.Memory}
 	e.limits, e.scratch = o.Limits.complete(), o.Scratch
 	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}.atMost(bounds{memory: e.limits.MemoryTotal})
 	e.memory = newMemory(e.limits.MemoryTotal, o.MemoryWait)

@@ -241,3 +241,35 @@ func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Obje
 	}
 	return o, content, nil
 }
+
+// readSmall returns an object, and its content if it has at most limit bytes; nil otherwise. It is ErrObjectNotFound if there is none of
+// this id.
+func (r *Repository) readSmall(ctx context.Context, id string, limit int64) (o Object, content []byte, err error) {
+	missing := false
+	err = r.engine.readers.use(ctx, r, func(from *reader) error {
+		if err := from.ask("info", id); err != nil {
+			return err
+		}
+		if o, err = from.answer(id); errors.Is(err, ErrObjectNotFound) {
+			missing = true
+			return nil
+		} else if err != nil || o.Size > limit {
+			return err
+		}
+		if err := from.ask("contents", id); err != nil {
+			return err
+		}
+		if o, err = from.answer(id); err != nil {
+			return err
+		}
+		content, err = from.content(o)
+		return err
+	})
+	switch {
+	case err != nil:
+		return Object{}, nil, fmt.Errorf("reading %s: %w", id, err)
+	case missing:
+		return Object{}, nil, fmt.Errorf("%s: %w", id, ErrObjectNotFound)
+	}
+	return o, content, nil
+}

@@ -49,7 +49,7 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 			},
 		},
 	)
-	repos := familytest.Limited(t, f.Catalog, l)
+	repos := familytest.Limited(t, f.Catalog, git.Options{Limits: l})
 	d := &desk{Forge: f, store: &gittest.Client{Dir: familytest.Push(t, repos, web, c).Dir()}}
 	familytest.Push(t, repos, archived, c)
 	nothing, err := repos.Of(t.Context(), empty)

@@ -29,13 +29,13 @@ func Shard(t testing.TB, projects ...*v1alpha1.Project) *v1alpha1.RepositoryStor
 // Repositories returns what finds the repositories of projects, until the test ends.
 func Repositories(t testing.TB, cat *catalog.Catalog) *repository.Repositories {
 	t.Helper()
-	return Limited(t, cat, git.Limits{})
+	return Limited(t, cat, git.Options{})
 }
 
-// Limited is Repositories with limits.
-func Limited(t testing.TB, cat *catalog.Catalog, l git.Limits) *repository.Repositories {
+// Limited is Repositories with an engine that has limits.
+func Limited(t testing.TB, cat *catalog.Catalog, o git.Options) *repository.Repositories {
 	t.Helper()
-	engine, err := git.NewEngine(t.Context(), git.Options{Limits: l})
+	engine, err := git.NewEngine(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

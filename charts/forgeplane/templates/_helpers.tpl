@@ -85,6 +85,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 {{- range $name, $number := $values.slots.number }}
 - --slots={{ $name }}={{ int $number }}
 {{- end }}
+- --request-memory-total={{ $values.limits.requestMemoryTotal }}
 - --slots-per-caller={{ int $values.slots.perCaller }}
 - --slots-reserved={{ int $values.slots.reserved }}
 - --quota-projects={{ int $values.quotas.projects }}

@@ -1,0 +1,132 @@
+package endpoint_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// scarce is memory of which there is none until somebody waits for it. It notes how much was held at most, and is.
+type scarce struct {
+	waited     int
+	most, held int64
+	err        error
+}
+
+func (s *scarce) weigh(bytes int64) {
+	s.held, s.most = bytes, max(s.most, bytes)
+}
+
+// Take implements endpoint.Memory.
+func (s *scarce) Take(_ context.Context, bytes int64) (func(int64), error) {
+	s.waited++
+	if s.err != nil {
+		return nil, s.err
+	}
+	s.weigh(bytes)
+	return s.weigh, nil
+}
+
+// Try implements endpoint.Memory.
+func (s *scarce) Try(context.Context, int64) func(int64) { return nil }
+
+// odd has parts of all kinds, and one within itself.
+type odd struct {
+	Text    string            `json:"text"`
+	Bytes   []byte            `json:"bytes"`
+	Raw     json.RawMessage   `json:"raw"`
+	Any     any               `json:"any"`
+	Map     map[string]string `json:"map"`
+	When    *time.Time        `json:"when"`
+	Numbers []float64         `json:"numbers"`
+	Within  *odd              `json:"within"`
+	List    []odd             `json:"list"`
+	hidden  string
+}
+
+func oddity() odd {
+	long := strings.Repeat("x", 300_000)
+	when := time.Date(2026, 6, 15, 12, 0, 0, 123, time.UTC)
+	return odd{
+		Text: strings.Repeat("\x01\n\"\u2028é\xff<", 50_000), Bytes: []byte(long), Raw: json.RawMessage(`"` + long + `"`), Any: []any{long, 1, nil, true},
+		Map: map[string]string{long: long}, When: &when, Numbers: []float64{1.7976931348623157e308, -0.1},
+		Within: &odd{Text: long, hidden: long}, List: []odd{{Text: long}, {Within: &odd{Text: long}}},
+	}
+}
+
+func TestMemory_isHeldForLongAnswers(t *testing.T) {
+	small := odd{Text: strings.Repeat("\x01", 10_000)}
+	calls := 0
+	answer := func(o odd) func(context.Context, *endpoint.None) (odd, error) {
+		return func(context.Context, *endpoint.None) (odd, error) { calls++; return o, nil }
+	}
+	table := endpoint.Table{
+		endpoint.Get("/large", answer(oddity())), endpoint.Get("/small", answer(small)), endpoint.Post("/large", answer(oddity())),
+	}
+	want := httptest.NewRecorder()
+	newHandler(table).ServeHTTP(want, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/large", http.NoBody))
+	size := int64(want.Body.Len())
+	for _, tt := range []struct {
+		request       string
+		waited, calls int
+	}{
+		{"GET /small", 0, 1}, {"GET /large", 1, 2}, {"POST /large", 1, 1}, {"HEAD /large", 1, 2},
+	} {
+		m := &scarce{}
+		calls = 0
+		h := endpoint.NewHandler(endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: m}, table)
+		method, path, _ := strings.Cut(tt.request, " ")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody))
+		if w.Code >= 300 || m.waited != tt.waited || calls != tt.calls || m.held != 0 {
+			t.Errorf("%s: %d, waited %d times, and for %d calls; %d bytes are held", tt.request, w.Code, m.waited, calls, m.held)
+		}
+		if tt.waited > 0 && (w.Body.String() != want.Body.String() || m.most < 3*size || m.most > 4*size) {
+			t.Errorf("%s: %d bytes were held for %d", tt.request, m.most, size)
+		}
+	}
+}
+
+func TestMemory_isHeldForNobodyWhoHasGoneAway(t *testing.T) {
+	gone := errors.New("no memory")
+	m := &scarce{err: gone}
+	h := endpoint.NewHandler(endpoint.Options{
+		Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: m,
+		Refused: func(err error) *endpoint.Error {
+			if errors.Is(err, gone) {
+				return endpoint.Busy(time.Second)
+			}
+			return nil
+		},
+	}, endpoint.Table{endpoint.Get("/large", func(context.Context, *endpoint.None) (odd, error) { return oddity(), nil })})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/large", http.NoBody))
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || m.held != 0 {
+		t.Errorf("got %d %.100s, %v", w.Code, w.Body, w.Header())
+	}
+}
+
+func TestBodiesOfRequestsThatReadAreShort(t *testing.T) {
+	h := newHandler(endpoint.Table{endpoint.Get("/names", func(_ context.Context, n *named) (string, error) { return n.Name, nil })})
+	for size, want := range map[int]int{8 << 10: 200, 8<<10 + 1: 413} {
+		for _, length := range []int64{int64(size), -1} {
+			const frame = `{"name":""}`
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/names", strings.NewReader(`{"name":"`+strings.Repeat("x", size-len(frame))+`"}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.ContentLength = length
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%d bytes, said to be %d: %d %s", size, length, w.Code, w.Body)
+			}
+		}
+	}
+}

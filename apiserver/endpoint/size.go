@@ -1,0 +1,195 @@
+package endpoint
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// sizes know how many bytes values have in JSON, by their types.
+type sizes struct{ known sync.Map }
+
+// sizer is how many bytes a value of a type has, at most: fixed, and what vary says of it unless that is nil. exact has texts read; without
+// it every byte of them counts as much as the worst does.
+type sizer struct {
+	fixed int64
+	vary  func(v reflect.Value, exact bool) int64
+}
+
+func (s sizer) of(v reflect.Value, exact bool) int64 {
+	if s.vary == nil {
+		return s.fixed
+	}
+	return s.fixed + s.vary(v, exact)
+}
+
+const (
+	// longest is how many bytes one becomes at most, as in "\u0001".
+	longest = 6
+	// plain is how long numbers, true, null and times are at most, with what separates them.
+	plain = 40
+)
+
+// of returns how many bytes a value has in JSON, at most. It is exact enough where it is more than freeAnswer.
+func (s *sizes) of(value any) int64 {
+	v := reflect.ValueOf(value)
+	if !v.IsValid() {
+		return plain
+	}
+	size := s.sizer(v.Type())
+	if rough := size.of(v, false); rough <= freeAnswer {
+		return rough
+	}
+	return size.of(v, true)
+}
+
+// sizer returns that of a type.
+func (s *sizes) sizer(t reflect.Type) sizer {
+	if known, ok := s.known.Load(t); ok {
+		return known.(sizer)
+	}
+	return (&compiler{s, map[reflect.Type]bool{}}).sizer(t)
+}
+
+// compiler makes sizers. It knows the types that it is within.
+type compiler struct {
+	sizes  *sizes
+	within map[reflect.Type]bool
+}
+
+func (c *compiler) sizer(t reflect.Type) sizer {
+	if known, ok := c.sizes.known.Load(t); ok {
+		return known.(sizer)
+	}
+	if c.within[t] {
+		return sizer{vary: func(v reflect.Value, exact bool) int64 { return c.sizes.sizer(t).of(v, exact) }}
+	}
+	c.within[t] = true
+	made := c.compile(t)
+	delete(c.within, t)
+	c.sizes.known.Store(t, made)
+	return made
+}
+
+var rawType = reflect.TypeFor[json.RawMessage]()
+
+func (c *compiler) compile(t reflect.Type) sizer {
+	switch t.Kind() {
+	case reflect.String:
+		return sizer{plain, textSize}
+	case reflect.Interface:
+		return sizer{plain, func(v reflect.Value, exact bool) int64 {
+			if v.IsNil() {
+				return 0
+			}
+			return c.sizes.sizer(v.Elem().Type()).of(v.Elem(), exact)
+		}}
+	case reflect.Pointer:
+		to := c.sizer(t.Elem())
+		return sizer{plain, func(v reflect.Value, exact bool) int64 {
+			if v.IsNil() {
+				return 0
+			}
+			return to.of(v.Elem(), exact)
+		}}
+	case reflect.Slice, reflect.Array:
+		return c.compileList(t)
+	case reflect.Map:
+		key, element := c.sizer(t.Key()), c.sizer(t.Elem())
+		return sizer{plain, func(v reflect.Value, exact bool) (bytes int64) {
+			for all := v.MapRange(); all.Next(); {
+				bytes += key.of(all.Key(), exact) + element.of(all.Value(), exact)
+			}
+			return bytes
+		}}
+	case reflect.Struct:
+		return c.compileStruct(t)
+	default:
+		return sizer{fixed: plain}
+	}
+}
+
+func (c *compiler) compileList(t reflect.Type) sizer {
+	if t == rawType {
+		return sizer{plain, func(v reflect.Value, _ bool) int64 { return int64(v.Len()) }}
+	}
+	if t.Elem().Kind() == reflect.Uint8 {
+		return sizer{plain, func(v reflect.Value, _ bool) int64 { return int64(base64.StdEncoding.EncodedLen(v.Len())) }}
+	}
+	element := c.sizer(t.Elem())
+	return sizer{plain, func(v reflect.Value, exact bool) int64 {
+		bytes := int64(v.Len()) * (element.fixed + 1)
+		if element.vary != nil {
+			for i := range v.Len() {
+				bytes += element.vary(v.Index(i), exact)
+			}
+		}
+		return bytes
+	}}
+}
+
+func (c *compiler) compileStruct(t reflect.Type) sizer {
+	if t == timeType {
+		return sizer{fixed: plain}
+	}
+	type field struct {
+		index int
+		vary  func(reflect.Value, bool) int64
+	}
+	var vary []field
+	fixed := int64(plain)
+	// What has a form of its own may be made of what nobody sees otherwise.
+	own := t.Implements(marshalerType) || t.Implements(textType)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !own && (name == "-" || !f.IsExported() && !f.Anonymous) {
+			continue
+		}
+		size := c.sizer(f.Type)
+		fixed += size.fixed + int64(max(len(name), len(f.Name))+len(`"":,`))
+		if size.vary != nil {
+			vary = append(vary, field{i, size.vary})
+		}
+	}
+	if len(vary) == 0 {
+		return sizer{fixed: fixed}
+	}
+	return sizer{fixed, func(v reflect.Value, exact bool) (bytes int64) {
+		for _, f := range vary {
+			bytes += f.vary(v.Field(f.index), exact)
+		}
+		return bytes
+	}}
+}
+
+// textSize is how many bytes a text has between its quotes.
+func textSize(v reflect.Value, exact bool) int64 {
+	if !exact {
+		return longest * int64(v.Len())
+	}
+	text, bytes := v.String(), 0
+	for i := 0; i < len(text); {
+		b := text[i]
+		switch {
+		case b >= utf8.RuneSelf:
+			r, n := utf8.DecodeRuneInString(text[i:])
+			if bytes += n; r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+				bytes += longest - n
+			}
+			i += n
+			continue
+		case b == '"', b == '\\', b == '\n', b == '\r', b == '\t', b == '\b', b == '\f':
+			bytes += 2
+		case b < ' ':
+			bytes += longest
+		default:
+			bytes++
+		}
+		i++
+	}
+	return int64(bytes)
+}

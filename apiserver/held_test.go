@@ -1,0 +1,185 @@
+package apiserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
+	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+const (
+	// greedy is how many requests one client has at once, of which it takes no answer or does not send the end, and busy how many of those
+	// with short answers.
+	greedy, busy = 12, 192
+	// atOnce is how many are sent before one of them is answered.
+	atOnce = 32
+	// room is what the server may hold for all, share of it what for one client, and remembered what it remembers of repositories besides.
+	// besides is what all else takes that a request needs.
+	room, share, remembered, besides = 96 << 20, room / 4, 64 << 20, 16 << 20
+	// unfinished is how much there is of a body of which the last byte is missing.
+	unfinished = 4<<20 - 1
+)
+
+// hoard is a repository with much in it: greedy files of 12 MiB, which compress well, busy files of less than 1 MiB, and a branch that has
+// 5 MiB of text more than main has, of which each byte takes six in JSON.
+func hoard(t *testing.T) (c *gittest.Client, blobs, short []string) {
+	t.Helper()
+	c = history(t)
+	c.Git(t, "config", "core.compression", "1")
+	c.Git(t, "config", "pack.window", "0")
+	for n := range greedy {
+		blobs = append(blobs, c.Write(t, "blob", fmt.Sprint(n)+strings.Repeat("0123456789abcde\n", 12<<16)))
+		c.Git(t, "update-index", "--add", "--cacheinfo", "100644,"+blobs[n]+fmt.Sprintf(",large-%d", n))
+	}
+	for n := range busy {
+		short = append(short, c.Write(t, "blob", fmt.Sprint(n)+strings.Repeat("0123456789abcde\n", 45<<10)))
+		c.Git(t, "update-index", "--add", "--cacheinfo", "100644,"+short[n]+fmt.Sprintf(",short-%d", n))
+	}
+	c.Git(t, "commit", "--quiet", "--message", "Large")
+	c.Git(t, "checkout", "--quiet", "-b", "wide")
+	text := strings.Repeat(strings.Repeat("\x01", 1023)+"\n", 190)
+	for n := range greedy {
+		c.Git(t, "update-index", "--add", "--cacheinfo", "100644,"+c.Write(t, "blob", fmt.Sprint(n)+text)+fmt.Sprintf(",wide-%d", n))
+	}
+	c.Git(t, "commit", "--quiet", "--message", "Wide")
+	return c, blobs, short
+}
+
+// heap is how much of the heap is in use.
+func heap() int64 {
+	for range 3 { // what a sync.Pool has goes with the second
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// ask sends the head of a request and a part of its body, and returns the status when the answer begins; nothing more is read of it until
+// the test ends. It is 0 where the server has closed the connection, so that a client that goes on sending may miss the answer.
+func ask(t *testing.T, address, head string, body []byte) (status int) {
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		return 0
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
+	go func() { // it ends with the connection
+		_, _ = io.WriteString(conn, head)
+		_, _ = conn.Write(body)
+	}()
+	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 4<<10), nil) // that it is not read is the attack
+	if err != nil {
+		return 0
+	}
+	return answer.StatusCode
+}
+
+// hoarding is a way to have the server hold something for one client.
+type hoarding struct {
+	name string
+	// request is the head of the nth of number that the client has, and open says how many of them are not answered in the end.
+	request      func(n int) string
+	number, open int
+	// refused is the answer to those that are refused, sends says that they have bodies, and are sent on, and most how much more of the heap is in use.
+	refused int
+	sends   bool
+	most    int64
+	// path is what another one asks for meanwhile.
+	path string
+}
+
+func TestMemory_isBoundedWhateverOneClientDoesNotTake(t *testing.T) {
+	limits := fair.Of(room, 25, 25)
+	limits.Wait = 200 * time.Millisecond
+	engine := git.Options{Memory: fair.NewMemory("test", limits), Slots: git.DefaultSlots()}
+	engine.Slots.Blobs.Wait = limits.Wait
+	w := newWorldWith(t, v1alpha1.VisibilityPublic, engine)
+	app, err := w.store.world.Catalog().ProjectByID(t.Context(), projectID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, blobs, short := hoard(t)
+	familytest.Push(t, w.repos, app, c)
+	limited := ratelimit.New(ratelimit.Options{Clock: clocktesting.NewFakePassiveClock(noon)}).Handler(w.handler)
+	const compare = "/projects/10/repository/compare?from=main&to=wide"
+	at := func(id string) string { return "/projects/10/repository/blobs/" + id }
+	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
+	body := func(request string) string {
+		return fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nPRIVATE-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", request,
+			familytest.Value(member("group", v1alpha1.RoleMaintainer)), unfinished+1)
+	}
+	const encoded = 18 << 20 // the comparison
+	for _, tt := range []hoarding{
+		{"files", func(n int) string { return get(at(blobs[n]) + "/raw") }, greedy, 0, http.StatusOK, false, remembered + share, at(blobs[0]) + "/raw"},
+		{"short files", func(n int) string { return get(at(short[n]) + "/raw") }, busy, 0, http.StatusTooManyRequests, false, remembered + share, at(short[0])},
+		{"JSON", func(int) string { return get(compare) }, greedy, 0, http.StatusTooManyRequests, false, 3 * encoded, compare},
+		{"short JSON", func(n int) string { return get(at(short[n])) }, busy, 0, http.StatusTooManyRequests, false, remembered + share, at(short[0])},
+		{"bodies of GET", func(int) string { return body("GET /projects") }, greedy, 0, http.StatusRequestEntityTooLarge, true, 0, "/projects"},
+		{"bodies of POST", func(int) string { return body("POST /projects/10/labels") }, greedy, 2, http.StatusTooManyRequests, true, share, "/projects"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.try(t, limited) })
+	}
+}
+
+// try has a client hoard, and another one ask for the same.
+func (tt *hoarding) try(t *testing.T, handler http.Handler) {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10) // as little as it is far away
+		return ctx
+	}
+	server.Start()
+	t.Cleanup(server.CloseClientConnections)
+	var body []byte // one for all of them, which the client holds
+	if tt.sends {
+		body = bytes.Repeat([]byte(" "), unfinished)
+	}
+	before := heap()
+	answers, turns := make(chan int, tt.number), make(chan struct{}, atOnce)
+	for n := range tt.number {
+		go func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			answers <- ask(t, server.Listener.Addr().String(), tt.request(n), body)
+		}()
+	}
+	for range tt.number - tt.open {
+		if status := <-answers; status != http.StatusOK && status != tt.refused && (status != 0 || !tt.sends) {
+			t.Errorf("the answer was %d", status)
+		}
+	}
+	if grown := heap() - before; grown > tt.most+besides {
+		t.Errorf("the server holds %d MiB for one client", grown>>20)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+tt.path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("PRIVATE-TOKEN", familytest.Value(member("project", v1alpha1.RoleMaintainer)))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("another caller got %s, %v", answer.Status, err)
+	}
+}

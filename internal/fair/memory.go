@@ -1,0 +1,85 @@
+package fair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+)
+
+const (
+	// page is what memory is counted in, and pages how many of them a MiB has.
+	page  = 64 << 10
+	pages = 1 << 20 / page
+)
+
+// Memory is what a process holds for callers, such as answers that they do not take. It is counted in bytes, and shared as Slots are. A
+// nil *Memory is any amount.
+type Memory struct{ slots *Slots }
+
+// NewMemory returns memory that is shared by limits in bytes; nil for a Total of 0. name is that of its metrics, which count pieces of
+// 64 KiB.
+func NewMemory(name string, l Limits) *Memory {
+	if l.Total <= 0 {
+		return nil
+	}
+	l.Total, l.Share, l.Reserved = count(int64(l.Total)), count(int64(l.Share)), l.Reserved/page
+	return &Memory{New(name, "memory", l)}
+}
+
+// count is how many pages some bytes take.
+func count(bytes int64) int { return int((bytes + page - 1) / page) }
+
+// Take waits until so many bytes may be held for the caller of ctx. weigh says how many they are from then on, and 0 gives all of them
+// back. The error is that of Slots.Take.
+func (m *Memory) Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error) {
+	if m == nil {
+		return func(int64) {}, nil
+	}
+	h, err := m.slots.Take(ctx, count(bytes))
+	if err != nil {
+		return nil, m.explain(err)
+	}
+	return h.weighBytes, nil
+}
+
+// Try is Take without waiting: nil where there is no room.
+func (m *Memory) Try(ctx context.Context, bytes int64) (weigh func(bytes int64)) {
+	if m == nil {
+		return func(int64) {}
+	}
+	if h := m.slots.Try(ctx, count(bytes)); h != nil {
+		return h.weighBytes
+	}
+	return nil
+}
+
+func (h *Hold) weighBytes(bytes int64) { h.Weigh(count(bytes)) }
+
+// explain has Busy say how much memory there is.
+func (m *Memory) explain(err error) error {
+	var busy *Busy
+	switch {
+	case !errors.As(err, &busy):
+	case busy.Own:
+		busy.Reason = fmt.Sprintf("Your requests and their answers take the %d MiB of memory that one caller may have.", busy.Limit/pages)
+	default:
+		busy.Reason = fmt.Sprintf("The server is busy: it holds the %d MiB that it may for requests and their answers.", m.slots.limits.Total/pages)
+	}
+	return err
+}
+
+// Describe implements prometheus.Collector.
+func (m *Memory) Describe(ch chan<- *prometheus.Desc) {
+	if m != nil {
+		m.slots.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Memory) Collect(ch chan<- prometheus.Metric) {
+	if m != nil {
+		m.slots.Collect(ch)
+	}
+}
