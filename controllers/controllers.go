@@ -4,6 +4,7 @@ package controllers
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,6 +60,8 @@ type Parts struct {
 	Retention quota.Retention
 	// Audit is told what controllers write; nil for nobody.
 	Audit *audit.Log
+	// Metrics is where the slots of imports and mirrors are registered, with what runs in them; nil for nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Controller is that of one kind.
@@ -79,7 +82,7 @@ func (p Parts) All() []Controller {
 		of("Group", c, group.New(c, e, cat, p.IDs)),
 		of("Project", c, project.New(c, e, cat, p.IDs, p.repositories("Project"), project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Told: p.Audit.Controller("Project"),
+			Retention: p.Retention, Told: p.Audit.Controller("Project"), Metrics: p.Metrics,
 		})),
 		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.repositories("RetainedRepository"))),
 		of("Membership", c, membership.New(c, orphans, e, cat, p.Clock)),
@@ -89,7 +92,7 @@ func (p Parts) All() []Controller {
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
 		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.repositories("RemoteMirror"), remotemirror.Options{
-			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors,
+			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors, Metrics: p.Metrics,
 		})),
 		of("Label", c, label.New(c, e, cat, p.IDs)),
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -25,5 +26,6 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared)
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
 		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Retention: o.retention.quota(), Audit: s.audit,
+		Metrics: metrics.Registry,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

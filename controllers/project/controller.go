@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -48,6 +49,8 @@ type Options struct {
 	Retention quota.Retention
 	// Told is told which repositories are retained and adopted.
 	Told audit.Teller
+	// Metrics is where the slots of imports are registered; nil for nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Controller reconciles projects.
@@ -86,6 +89,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	if err := mgr.Add(c.importer); err != nil {
 		return fmt.Errorf("adding the importer: %w", err)
+	}
+	if err := c.importer.slots.Register(c.options.Metrics); err != nil {
+		return err
 	}
 	all := &v1alpha1.ProjectList{}
 	w := frame.NewWatch(mgr, "project", &v1alpha1.Project{}, o).

@@ -37,6 +37,8 @@ type importer struct {
 	// wake gets the project of each import that has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.Project]
 
+	slots *fair.Slots
+
 	mu    sync.Mutex
 	queue *fair.Queue[*job]
 	jobs  map[types.UID]*job
@@ -70,7 +72,7 @@ func (j *job) tell(now time.Time) string {
 func newImporter(clk clock.PassiveClock, tenant func(*v1alpha1.Project) fair.Key) *importer {
 	slots := fair.New("imports", "imports", fair.Limits{Total: importers, Share: importsOf})
 	return &importer{
-		clock: clk, tenant: tenant, queue: fair.NewQueue[*job](slots), jobs: map[types.UID]*job{},
+		clock: clk, tenant: tenant, slots: slots, queue: fair.NewQueue[*job](slots), jobs: map[types.UID]*job{},
 		wake: make(chan event.TypedGenericEvent[*v1alpha1.Project]),
 	}
 }

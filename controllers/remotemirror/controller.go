@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -48,6 +49,8 @@ type Options struct {
 	// Egress is the way to the targets.
 	Egress *egress.Proxy
 	Limits Limits
+	// Metrics is where the slots of mirrors are registered; nil for nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Controller reconciles mirrors.
@@ -81,6 +84,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	if err := mgr.Add(c.pool); err != nil {
 		return fmt.Errorf("adding the pool of pushes: %w", err)
+	}
+	if err := c.pool.slots.Register(c.options.Metrics); err != nil {
+		return err
 	}
 	all := &v1alpha1.RemoteMirrorList{}
 	w := frame.NewWatch(mgr, "remotemirror", &v1alpha1.RemoteMirror{}, o).

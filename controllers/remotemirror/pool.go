@@ -22,6 +22,8 @@ type pool struct {
 	// wake gets the mirror of each push that begins after having waited, or has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]
 
+	slots *fair.Slots
+
 	mu    sync.Mutex
 	jobs  map[types.UID]*job
 	queue *fair.Queue[*job]
@@ -93,15 +95,13 @@ type report struct {
 }
 
 func newPool(clk clock.PassiveClock, l Limits) *pool {
+	slots := fair.New("mirrors", "pushes to mirrors", fair.Halves(l.Concurrency))
 	return &pool{
 		clock: clk, limits: l, wake: make(chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]),
-		jobs: map[types.UID]*job{}, queue: fair.NewQueue[*job](fair.New("mirrors", "pushes to mirrors", shared(l.Concurrency))),
+		jobs: map[types.UID]*job{}, slots: slots, queue: fair.NewQueue[*job](slots),
 		hosts: map[string]*host{}, secrets: map[types.UID]string{},
 	}
 }
-
-// shared are the limits of so many pushes at once. Half of them stay for other tenants.
-func shared(number int) fair.Limits { return fair.Limits{Total: number, Share: (number + 1) / 2} }
 
 // begin has a push run when its turn comes, unless the mirror has one.
 func (p *pool) begin(m *v1alpha1.RemoteMirror, to target, g goal, run pushFunc) report {
@@ -183,7 +183,7 @@ func (p *pool) dispatch() (begun []*job) {
 func (p *pool) seat(j *job) bool {
 	h := p.hosts[j.to.host]
 	if h == nil {
-		h = &host{slots: fair.New("mirrors-of-one-host", "pushes to this host", shared(p.limits.PerHost))}
+		h = &host{slots: fair.New("mirrors-of-one-host", "pushes to this host", fair.Halves(p.limits.PerHost))}
 	}
 	if j.seat = h.slots.Try(fair.With(context.Background(), j.to.tenant), 1); j.seat == nil {
 		return false

@@ -1,6 +1,10 @@
 package fair
 
-import "github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+)
 
 // metrics are what Slots tell an operator. Their labels do not depend on who calls.
 type metrics struct {
@@ -20,6 +24,17 @@ func newMetrics(name string) metrics {
 		refused: desc("forgeplane_slots_refused_total",
 			"How many requests of a kind were refused because their caller had the share of one caller (share), or because all slots were taken (total).", "reason"),
 	}
+}
+
+// Register has a registry collect the metrics; nil is for none.
+func (s *Slots) Register(r prometheus.Registerer) error {
+	if r == nil {
+		return nil
+	}
+	if err := r.Register(s); err != nil {
+		return fmt.Errorf("registering the metrics of %s: %w", s.what, err)
+	}
+	return nil
 }
 
 // Describe implements prometheus.Collector.

@@ -40,6 +40,7 @@ func (q *Queue[J]) Add(k Key, job J) {
 		q.of[k] = e
 	}
 	q.at[job] = place{e, e.Value.(*line).jobs.PushBack(job)}
+	q.slots.count(k, 1)
 }
 
 // Remove has a job not wait any more, if it does.
@@ -51,6 +52,7 @@ func (q *Queue[J]) Remove(job J) {
 	delete(q.at, job)
 	l := p.line.Value.(*line)
 	l.jobs.Remove(p.job)
+	q.slots.count(l.key, -1)
 	if l.jobs.Len() == 0 {
 		q.lines.Remove(p.line)
 		delete(q.of, l.key)
@@ -92,6 +94,13 @@ func (q *Queue[J]) turns() []*list.Element {
 	}
 	slices.SortStableFunc(all, func(a, b *list.Element) int { return cmp.Compare(held[a], held[b]) })
 	return all
+}
+
+// count says in the metrics how many more wait.
+func (s *Slots) count(k Key, more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[k.class()] += more
 }
 
 // room returns how many slots a caller holds, and whether there is one more.

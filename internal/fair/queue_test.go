@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
@@ -101,4 +103,38 @@ func TestQueue_passesOverWhatCannotBegin(t *testing.T) {
 	c.queue.Remove("nobody")
 	c.end("a0", "b0")
 	c.expect(t, "what was removed")
+}
+
+func TestQueue_isCounted(t *testing.T) {
+	slots := fair.New("test", "jobs", fair.Limits{Total: 3, Share: 2})
+	registry := prometheus.NewRegistry()
+	if err := slots.Register(registry); err != nil {
+		t.Fatal(err)
+	}
+	c := &crew{queue: fair.NewQueue[string](slots), holds: map[string]*fair.Hold{}}
+	expect := func(about string, held, waiting float64) {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			got[f.GetName()] = 0
+			for _, m := range f.GetMetric() {
+				got[f.GetName()] += m.GetGauge().GetValue()
+			}
+		}
+		if got["forgeplane_slots_held"] != held || got["forgeplane_slots_waiting"] != waiting {
+			t.Errorf("%s: got %v, want %v held and %v waiting", about, got, held, waiting)
+		}
+	}
+	c.add("a", 5)
+	expect("two run", 2, 3)
+	c.queue.Remove("a4")
+	expect("one is gone", 2, 2)
+	c.end("a0")
+	expect("one has ended", 2, 1)
+	c.end("a1", "a2", "a3")
+	expect("all have", 0, 0)
 }

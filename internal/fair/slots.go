@@ -33,6 +33,9 @@ func Of(total, share, reserved int) Limits {
 	return Limits{Total: total, Share: max(1, total*share/all), Reserved: total * reserved / all}
 }
 
+// Halves returns the limits for a number of slots of which one caller may hold half, rounded up.
+func Halves(total int) Limits { return Limits{Total: total, Share: (total + 1) / 2} }
+
 const (
 	// defaultWait is what Limits.Wait is if it is not set.
 	defaultWait = 30 * time.Second
