@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
@@ -14,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 // Limits are those of the maintenance of repositories in one process.
 type Limits struct {
-	// Concurrency is how many repositories are maintained at once. 0 is for none.
+	// Concurrency is how many repositories are maintained at once, and half of it, rounded up, how many of one tenant. 0 is for none.
 	Concurrency int
 	// Timeout is how long it may take for one.
 	Timeout time.Duration
@@ -27,16 +27,17 @@ type Limits struct {
 	Delay time.Duration
 }
 
-// DefaultLimits take one processor at most.
-var DefaultLimits = Limits{Concurrency: 1, Timeout: time.Hour, Delay: 10 * time.Second}
+// DefaultLimits take one processor at most for one tenant, and two for all.
+var DefaultLimits = Limits{Concurrency: 2, Timeout: time.Hour, Delay: 10 * time.Second}
 
-// Keeper maintains the repositories of projects that were pushed to, after the pushes were answered.
+// Keeper maintains the repositories of projects that were pushed to, after the pushes were answered. Tenants take turns.
 type Keeper struct {
 	repositories *Repositories
 	client       client.Reader
 	writers      *git.Writers
 	limits       Limits
 	queue        workqueue.TypedDelayingInterface[types.NamespacedName]
+	turns        *turns
 	seconds      *prometheus.HistogramVec
 }
 
@@ -50,6 +51,7 @@ func NewKeeper(r *Repositories, c client.Reader, w *git.Writers, l Limits, metri
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 60, 300, 1800, 3600},
 		}, []string{"result"}),
 	}
+	k.turns = newTurns(r, c, k.queue, "maintenance", fair.Halves(l.Concurrency), k.work)
 	if err := metrics.Register(k.seconds); err != nil {
 		return nil, fmt.Errorf("registering the metrics of maintenance: %w", err)
 	}
@@ -68,30 +70,14 @@ func (k *Keeper) NeedLeaderElection() bool { return false }
 
 // Start maintains repositories until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, k.queue.ShutDown)
-	defer stop()
-	if k.limits.Concurrency == 0 {
-		<-ctx.Done()
-	}
-	var workers sync.WaitGroup
-	for range k.limits.Concurrency {
-		workers.Go(func() { k.work(ctx) })
-	}
-	workers.Wait()
+	k.turns.run(ctx)
 	return nil
 }
 
-func (k *Keeper) work(ctx context.Context) {
-	for {
-		project, down := k.queue.Get()
-		if down {
-			return
-		}
-		// Where it fails, the next push is the next occasion.
-		if err := k.keep(ctx, project); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Maintaining the repository of a project", "project", project)
-		}
-		k.queue.Done(project)
+func (k *Keeper) work(ctx context.Context, project types.NamespacedName) {
+	// Where it fails, the next push is the next occasion.
+	if err := k.keep(ctx, project); err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "Maintaining the repository of a project", "project", project)
 	}
 }
 

@@ -13,25 +13,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// observeTimeout bounds one look at a repository.
-const observeTimeout = 2 * time.Minute
+const (
+	// observeTimeout bounds one look at a repository.
+	observeTimeout = 2 * time.Minute
+	// observations is how many projects are looked at at once, one of each tenant.
+	observations = 4
+)
 
 // Observer writes into the status of projects what pushes have changed, after the push has been answered. Pushes to
-// one project that come fast are folded into one look.
+// one project that come fast are folded into one look, and tenants take turns.
 type Observer struct {
 	repositories *Repositories
 	client       client.Client
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	turns        *turns
 }
 
 // NewObserver returns an observer that patches with c.
 func NewObserver(r *Repositories, c client.Client) *Observer {
-	return &Observer{
+	o := &Observer{
 		repositories: r, client: c,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
 	}
+	o.turns = newTurns(r, c, o.queue, "observations", fair.Limits{Total: observations, Share: 1}, o.work)
+	return o
 }
 
 // Pushed says that the refs of a project may have changed. It does not wait.
@@ -44,24 +52,20 @@ func (o *Observer) NeedLeaderElection() bool { return false }
 
 // Start observes until ctx ends.
 func (o *Observer) Start(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, o.queue.ShutDown)
-	defer stop()
-	for {
-		project, down := o.queue.Get()
-		if down {
-			return nil
-		}
-		err := o.observe(ctx, project)
-		switch {
-		case err == nil:
-			o.queue.Forget(project)
-		case !apierrors.IsConflict(err): // else the cache has to learn what somebody else wrote
-			log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
-		}
-		if err != nil {
-			o.queue.AddRateLimited(project)
-		}
-		o.queue.Done(project)
+	o.turns.run(ctx)
+	return nil
+}
+
+func (o *Observer) work(ctx context.Context, project types.NamespacedName) {
+	err := o.observe(ctx, project)
+	switch {
+	case err == nil:
+		o.queue.Forget(project)
+	case !apierrors.IsConflict(err): // else the cache has to learn what somebody else wrote
+		log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
+	}
+	if err != nil {
+		o.queue.AddRateLimited(project)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
@@ -23,6 +26,15 @@ func (r *Repositories) Tenant(p *v1alpha1.Project) fair.Key {
 		}
 	}
 	return fair.Namespace(p.Namespace)
+}
+
+// tenantOf is Tenant for a project that is known by name, and read with c where that is needed.
+func (r *Repositories) tenantOf(ctx context.Context, c client.Reader, name types.NamespacedName) fair.Key {
+	var p v1alpha1.Project
+	if r.home == "" || name.Namespace != r.home || c.Get(ctx, name, &p) != nil {
+		return fair.Namespace(name.Namespace)
+	}
+	return r.Tenant(&p)
 }
 
 // For returns a context for work for a project that no caller waits for.
