@@ -92,6 +92,12 @@ type contextKey struct{}
 // With returns a context for work that is done for a caller.
 func With(ctx context.Context, k Key) context.Context { return context.WithValue(ctx, contextKey{}, k) }
 
+type promptKey struct{}
+
+// Promptly returns a context in which nobody waits for what the caller holds or waits for already, but is told Busy at once: whoever works
+// in it is needed by other callers as well.
+func Promptly(ctx context.Context) context.Context { return context.WithValue(ctx, promptKey{}, true) }
+
 // From returns the caller that ctx works for: the zero Key where no caller is known.
 func From(ctx context.Context) Key {
 	k, _ := ctx.Value(contextKey{}).(Key)

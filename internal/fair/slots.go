@@ -138,7 +138,7 @@ func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 // Take waits as Enter does, for a weight of slots that the caller holds together. A weight that is more than a share is there when
 // the caller holds nothing else.
 func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
-	granted, c, err := s.ask(From(ctx), weight)
+	granted, c, err := s.ask(From(ctx), weight, ctx.Value(promptKey{}) != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +218,8 @@ type waiter struct {
 // first is the weight of what a caller has waited for longest.
 func (c *caller) first() int { return c.waiting.Front().Value.(*waiter).weight }
 
-// ask takes slots, or a place among those who wait.
-func (s *Slots) ask(k Key, weight int) (granted *list.Element, c *caller, err error) {
+// ask takes slots, or a place among those who wait. What is prompt waits for nothing that is the caller's own.
+func (s *Slots) ask(k Key, weight int, prompt bool) (granted *list.Element, c *caller, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c = s.callers[k]
@@ -231,6 +231,9 @@ func (s *Slots) ask(k Key, weight int) (granted *list.Element, c *caller, err er
 		s.callers[k] = c
 		s.take(c, weight)
 		return nil, c, nil
+	}
+	if prompt && (c.waiting.Len() > 0 || !s.may(c, weight)) {
+		return nil, nil, s.busy(c, weight)
 	}
 	if c.waiting.Len() >= queued || s.waiting[class] >= queuedInAll && !s.displace(class, c.waiting.Len()+1) {
 		return nil, nil, s.busy(c, weight)

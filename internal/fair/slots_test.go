@@ -312,6 +312,33 @@ func TestSlots_forgeplaneItselfHasNoMoreThanAShare(t *testing.T) {
 	})
 }
 
+func TestPromptly_waitsForOthersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1, Wait: time.Minute})
+		enter(t, s, fair.User(1))
+		prompt := func(k fair.Key) error {
+			_, err := s.Enter(fair.Promptly(fair.With(t.Context(), k)))
+			return err
+		}
+		begun := time.Now()
+		if busy := (*fair.Busy)(nil); !errors.As(prompt(fair.User(1)), &busy) || !busy.Own || time.Since(begun) > 0 {
+			t.Errorf("with the whole share: got %v after %s", busy, time.Since(begun))
+		}
+		leave := enter(t, s, fair.User(2))
+		waiting := make(chan error, 1)
+		go func() { waiting <- prompt(fair.User(3)) }()
+		synctest.Wait()
+		if busy := (*fair.Busy)(nil); !errors.As(prompt(fair.User(3)), &busy) || time.Since(begun) > 0 {
+			t.Errorf("behind another request of the same caller: got %v after %s", busy, time.Since(begun))
+		}
+		<-time.After(time.Second)
+		leave()
+		if err := <-waiting; err != nil {
+			t.Errorf("behind others: got %v", err)
+		}
+	})
+}
+
 func TestSlots_areCounted(t *testing.T) {
 	s := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1, Wait: time.Nanosecond})
 	registry := prometheus.NewRegistry()

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 // outcome is how a step ends when it does not simply succeed or fail.
@@ -68,6 +72,16 @@ func newOutcome(k kind, after time.Duration, reason, format string, args ...any)
 func IsWaiting(err error) bool {
 	var o *outcome
 	return errors.As(err, &o) && o.kind == waiting
+}
+
+// crowded returns when to try again a step that found no slot, and 0 for every other end. What a step has found out and worded itself is
+// another end.
+func crowded(err error) time.Duration {
+	o, busy := (*outcome)(nil), (*fair.Busy)(nil)
+	if errors.As(err, &o) || !errors.As(err, &busy) {
+		return 0
+	}
+	return wait.Jitter(busy.RetryAfter, 1)
 }
 
 // maxMessage keeps a message readable in kubectl and below the limit of an event (1 KiB).

@@ -120,7 +120,8 @@ func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]
 // Run reconciles obj: the steps run in order until one does not succeed, then what changed in the status is written
 // in one patch. obj is changed.
 func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
-	ctx = fair.With(ctx, f.tenant(obj))
+	// The workers are for all tenants.
+	ctx = fair.Promptly(fair.With(ctx, f.tenant(obj)))
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
 	}
@@ -168,6 +169,12 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if delay := crowded(err); delay > 0 {
+		if Ready(before) && before.GetCommonStatus().ObservedGeneration == before.GetGeneration() {
+			return reconcile.Result{RequeueAfter: delay}, nil // that says nothing about the object
+		}
+		err = WaitingFor(delay, v1alpha1.ReasonFailed, "%w", err)
 	}
 	f.conclude(obj, err)
 	if patchErr := f.patchStatus(ctx, before, obj); patchErr != nil {

@@ -189,6 +189,46 @@ func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {
 	}
 }
 
+func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
+	w := newWorld(t)
+	slots := fair.New("test", "requests", fair.Limits{Total: 2, Share: 1})
+	take := func(ctx context.Context, _ *v1alpha1.User) error {
+		leave, err := slots.Enter(ctx)
+		if err != nil {
+			return fmt.Errorf("looking at the repository: %w", err)
+		}
+		leave()
+		return nil
+	}
+	f := frame.New[*v1alpha1.User](w.client, w.events)
+	_, err := w.run(f, take)
+	w.Expect(err).NotTo(HaveOccurred())
+	leave, err := slots.Enter(t.Context()) // for Forgeplane itself, whom the user counts for
+	w.Expect(err).NotTo(HaveOccurred())
+	w.writes = 0
+	begun := time.Now()
+	result, err := w.run(f, take)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(time.Since(begun)).To(BeNumerically("<", 20*time.Second), "others wait for the worker")
+	w.Expect(result.RequeueAfter).To(And(BeNumerically(">=", 10*time.Second), BeNumerically("<=", 20*time.Second)))
+	w.Expect(w.writes).To(BeZero(), "that says nothing about the object")
+	w.Expect(w.events.all).To(BeEmpty())
+	leave()
+	_, err = w.run(f, take)
+	w.Expect(err).NotTo(HaveOccurred())
+
+	leave, err = slots.Enter(t.Context())
+	w.Expect(err).NotTo(HaveOccurred())
+	defer leave()
+	fresh := newWorld(t)
+	result, err = fresh.run(frame.New[*v1alpha1.User](fresh.client, fresh.events), take)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(result.RequeueAfter).To(BeNumerically(">=", 10*time.Second))
+	ready := fresh.condition(v1alpha1.ConditionReady)
+	w.Expect(ready.Reason).To(Equal(v1alpha1.ReasonFailed))
+	w.Expect(ready.Message).To(ContainSubstring("You have 1 of 1 requests running at once"), "who waits for an object reads why")
+}
+
 func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
 	w := newWorld(t)
 	var called []string
