@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 		c.args = append(c.args, "--upload-pack=git -c safe.directory=* upload-pack")
 	}
 	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.")
+	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.", "GIT_TRACE2_EVENT="+filepath.Join(r.dir, transfer))
 	most := r.engine.limits.Import
 	tooLarge := limitf("The repository has more than the %s that the server allows an import.", FormatBytes(most))
 	limited, stop := r.limit(ctx, most, tooLarge)
@@ -110,6 +111,9 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 		return err
 	} else if most > 0 && n > most {
 		return tooLarge
+	}
+	if err := r.checked(ctx); err != nil {
+		return err
 	}
 	if err := r.admitImport(ctx); err != nil {
 		return err
