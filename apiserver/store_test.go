@@ -116,6 +116,10 @@ func (s *store) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 	return s.world.Reader().Get(ctx, key, o, opts...)
 }
 
+func (s *store) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	return s.world.Reader().List(ctx, l, opts...)
+}
+
 func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	err := s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 	if err == nil {

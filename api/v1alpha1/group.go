@@ -119,6 +119,7 @@ type GroupStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=fgroup,categories=forge
 // +kubebuilder:selectablefield:JSONPath=.spec.id
+// +kubebuilder:selectablefield:JSONPath=.spec.parentRef.name
 // +kubebuilder:printcolumn:name="Full path",type=string,JSONPath=.status.fullPath
 // +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=.spec.visibility
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=.status.conditions[?(@.type=="Ready")].status

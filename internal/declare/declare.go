@@ -140,7 +140,7 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 }
 
 // Create makes an object, with a REST id where its kind has one. One that is declared for a project or group must name it by name and
-// uid, and belongs to it from the start.
+// uid, and belongs to it from the start. The error is ErrGone when the group goes meanwhile that a project or group is made in.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	done, err := w.admit(ctx, obj)
 	if err != nil {
@@ -155,6 +155,9 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	}
 	if err := w.client.Create(ctx, obj); err != nil {
 		return explain(err)
+	}
+	if err := w.keep(ctx, obj); err != nil {
+		return err
 	}
 	return w.shown(ctx, obj)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -210,8 +211,10 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 				return f.before("patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		})
-	if err := catalog.AddIndexes(t.Context(), indexer{builder}); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(context.Context, client.FieldIndexer) error{catalog.AddIndexes, catalogtest.AddSelectable} {
+		if err := add(t.Context(), indexer{builder}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return builder.Build()
 }

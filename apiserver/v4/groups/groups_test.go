@@ -209,6 +209,73 @@ func TestAGroupGoesWithAllThatIsBelow(t *testing.T) {
 	}
 }
 
+// TestAGroupGoesWithWhatIsMadeMeanwhile makes things when everything below is gone, and the group itself is about to go.
+func TestAGroupGoesWithWhatIsMadeMeanwhile(t *testing.T) {
+	f := newForge(t)
+	acme := f.Named(&v1alpha1.Group{}, "acme/acme")
+	add := func(o client.Object) {
+		if err := f.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := func(name string, in v1alpha1.Reference, writes v1alpha1.RESTWrites) *v1alpha1.Project {
+		p := familytest.Project("acme", name, 0, "", v1alpha1.VisibilityPrivate)
+		p.Spec.GroupRef, p.Spec.RESTWrites = in, writes
+		return p
+	}
+	f.Before = func(verb string, o client.Object) error {
+		if g, ok := o.(*v1alpha1.Group); !ok || verb != "delete" || g.Name != "acme" {
+			return nil
+		}
+		f.Before = nil
+		below := familytest.Group("acme", "below", 50, "", v1alpha1.VisibilityPrivate)
+		below.Spec.ParentRef = &acme
+		add(below)
+		add(project("late", acme, v1alpha1.RESTWritesAllow))
+		add(project("deep", f.Named(&v1alpha1.Group{}, "acme/below"), v1alpha1.RESTWritesAllow))
+		add(project("refused", acme, v1alpha1.RESTWritesRefuse))
+		add(project("of-another", v1alpha1.Reference{Name: "acme", UID: "another"}, v1alpha1.RESTWritesAllow))
+		add(project("declared", v1alpha1.Reference{Name: "acme"}, v1alpha1.RESTWritesAllow))
+		return nil
+	}
+	if got := f.As("mary", "DELETE /groups/10", ""); got.Code != http.StatusAccepted {
+		t.Fatalf("got %s", got)
+	}
+	var projects v1alpha1.ProjectList
+	var groups v1alpha1.GroupList
+	if err := errors.Join(f.Client.List(t.Context(), &projects), f.Client.List(t.Context(), &groups)); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, p := range projects.Items {
+		left = append(left, p.Name)
+	}
+	for _, g := range groups.Items {
+		left = append(left, g.Name)
+	}
+	if want := []string{"declared", "of-another", "refused", "hidden"}; !slices.Equal(left, want) {
+		t.Errorf("%v are left, want %v", left, want)
+	}
+}
+
+func TestNothingIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
+	f := newForge(t)
+	f.Before = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.Group); !ok || verb != "create" {
+			return nil
+		}
+		f.Before = nil
+		return f.Client.Delete(t.Context(), &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "acme"}})
+	}
+	if got := f.As("mary", "POST /groups", `{"name":"New","path":"new","parent_id":10}`); got.String() != `404 {"message":"404 Group Not Found"}` {
+		t.Errorf("got %s", got)
+	}
+	var groups v1alpha1.GroupList
+	if err := f.Client.List(t.Context(), &groups, client.InNamespace("acme")); err != nil || len(groups.Items) != 1 || groups.Items[0].Name != "web" {
+		t.Errorf("%v, %v, want only the group that was there", groups.Items, err)
+	}
+}
+
 // applied shows projects as somebody applies them from elsewhere.
 type applied struct{ client.Reader }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,12 +43,46 @@ func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
 	for _, s := range groups {
 		doomed = append(doomed, s.Groups[0].DeepCopy())
 	}
+	var gone []*v1alpha1.Group
 	for _, obj := range doomed {
 		if err := f.writer.Delete(ctx, obj); err != nil && !errors.Is(err, declare.ErrGone) {
-			return Accepted{}, err
+			return Accepted{}, errors.Join(err, f.removeLate(ctx, gone))
+		}
+		if g, ok := obj.(*v1alpha1.Group); ok {
+			gone = append(gone, g)
 		}
 	}
-	return Accepted{Message: "202 Accepted"}, nil
+	return Accepted{Message: "202 Accepted"}, f.removeLate(ctx, gone)
+}
+
+// lateTimeout is what there is for removing what was made while a group was being removed.
+const lateTimeout = time.Minute
+
+// removeLate removes what was made below groups while they were being removed: nobody could reach it to do so later, so it goes on when
+// the client is gone. What is made from now on is taken back by who makes it.
+func (f *Family) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
+	defer cancel()
+	var failed error
+	for ; len(gone) > 0; gone = gone[1:] {
+		projects, groups, err := f.writer.Below(ctx, gone[0])
+		failed = errors.Join(failed, err)
+		for _, p := range projects {
+			err := f.writer.Allow(ctx, p, p)
+			if errors.As(err, new(*declare.RefusedError)) {
+				continue // it is declared elsewhere, and waits for another group
+			}
+			if err == nil {
+				err = f.writer.Discard(ctx, p)
+			}
+			failed = errors.Join(failed, err)
+		}
+		for _, g := range groups {
+			failed = errors.Join(failed, f.writer.Discard(ctx, g))
+		}
+		gone = append(gone, groups...)
+	}
+	return failed
 }
 
 // allow refuses the whole when any of the projects is not for REST callers to remove, and names it.

@@ -124,7 +124,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) 
 		return Project{}, taken()
 	}
 	if err != nil {
-		return Project{}, refusal.Of(err, "Project")
+		return Project{}, refusal.Of(err, "Group") // which is what can be gone
 	}
 	scope.Project = p
 	return f.show(ctx, scope, viewer{settings: true, admin: caller.Admin})

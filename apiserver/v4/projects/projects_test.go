@@ -423,3 +423,21 @@ func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {
 		t.Errorf("got deletionPolicy %q and adoptRepository %q", p.Spec.DeletionPolicy, p.Spec.AdoptRepository)
 	}
 }
+
+func TestNoProjectIsMadeInAGroupThatIsRemovedMeanwhile(t *testing.T) {
+	f := newForge(t)
+	f.Before = func(verb string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.Project); !ok || verb != "create" {
+			return nil
+		}
+		f.Before = nil
+		return f.Client.Delete(t.Context(), &v1alpha1.Group{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "acme"}})
+	}
+	if got := f.As("mary", "POST /projects", `{"name":"New","path":"new","namespace_id":10}`); got.String() != `404 {"message":"404 Group Not Found"}` {
+		t.Errorf("got %s", got)
+	}
+	var projects v1alpha1.ProjectList
+	if err := f.Client.List(t.Context(), &projects, client.InNamespace("acme")); err != nil || len(projects.Items) != 2 {
+		t.Errorf("%d projects, %v, want the two that were there", len(projects.Items), err)
+	}
+}

@@ -5,6 +5,7 @@ package catalogtest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -55,6 +57,7 @@ func New(t testing.TB, objects ...client.Object) *World {
 	w.must(err)
 	w.must(catalog.AddIndexes(t.Context(), w.cache))
 	w.must(catalog.AddManagerIndexes(t.Context(), w.cache))
+	w.must(AddSelectable(t.Context(), w.cache))
 
 	ctx, stop := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
@@ -68,6 +71,17 @@ func New(t testing.TB, objects ...client.Object) *World {
 	}
 	w.Put(objects...)
 	return w
+}
+
+// AddSelectable adds indexes that stand for those fields by which the API server selects, of which a server makes use.
+func AddSelectable(ctx context.Context, to client.FieldIndexer) error {
+	return errors.Join(
+		to.IndexField(ctx, &v1alpha1.Project{}, "spec.groupRef.name", func(o client.Object) []string {
+			return []string{o.(*v1alpha1.Project).Spec.GroupRef.Name}
+		}),
+		to.IndexField(ctx, &v1alpha1.Group{}, "spec.parentRef.name", func(o client.Object) []string {
+			return []string{ptr.Deref(o.(*v1alpha1.Group).Spec.ParentRef, v1alpha1.Reference{}).Name}
+		}))
 }
 
 // Reader returns the cache.
