@@ -166,6 +166,12 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	if branch == "" {
 		branch = defaultBranch
 	}
+	// Nobody finds the repository before its default branch is protected.
+	if p.Status.ProtectedDefaultBranch == "" {
+		if err := c.protect(ctx, p, branch); err != nil {
+			return err
+		}
+	}
 	err = repo.Init(ctx, git.InitOptions{DefaultBranch: branch, ObjectFormat: string(p.Spec.ObjectFormat)})
 	if err != nil {
 		return fmt.Errorf("creating the repository: %w", err)

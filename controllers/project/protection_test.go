@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -158,6 +159,9 @@ var _ = Describe("The protection of a project's default branch", func() {
 		f.Create(left, web)
 		f.ExpectWaiting(web, v1alpha1.ReasonProgressing, left.Name)
 		Expect(web.Status.ProtectedDefaultBranch).To(BeEmpty())
+		By("keeping everybody from the repository meanwhile")
+		Expect(web.Status.RefsChecksum).To(BeEmpty())
+		Expect(repositoryOf(web).Check()).To(MatchError(git.ErrNotFound))
 		f.Change(left, func() { left.Finalizers = nil })
 		f.ExpectGone(left)
 		f.ExpectReady(web)
