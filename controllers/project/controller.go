@@ -75,7 +75,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 	return p
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=patch;release
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=create;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=get;create;delete

@@ -11,12 +11,11 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-const (
-	// pinned is the annotation by which the policy pin.forgeplane.dev says that it has asked for the verb pin, which is that of no request.
-	pinned = "pin.forgeplane.dev/id"
-	// decision is the annotation that has what RBAC said.
-	decision = "authorization.k8s.io/decision"
-)
+// decision is the annotation that has what RBAC said.
+const decision = "authorization.k8s.io/decision"
+
+// asked are the verbs that are those of no request, by the annotation with which a policy says that it has asked for one.
+var asked = map[string]string{"pin.forgeplane.dev/id": "pin", "finalizers.forgeplane.dev/released": "release"}
 
 // Requests are those that kube-apiserver has seen.
 type Requests struct {
@@ -55,10 +54,12 @@ func (q *Requests) add(role string, e *auditv1.Event) {
 		return
 	}
 	q.seen[r] = true
-	if _, asked := e.Annotations[pinned]; asked {
-		pin := r
-		pin.Verb = "pin"
-		q.seen[pin] = true
+	for annotation, verb := range asked {
+		if _, needed := e.Annotations[annotation]; needed {
+			needs := r
+			needs.Verb = verb
+			q.seen[needs] = true
+		}
 	}
 	// A request to apply what is missing makes it, for which RBAC is asked beside the patch.
 	if e.Verb == "patch" && e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusCreated {

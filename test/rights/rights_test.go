@@ -16,7 +16,7 @@ kind: ClusterRole
 metadata: {name: forgeplane-manager}
 rules:
 - {apiGroups: [""], resources: [secrets], verbs: [list, patch]}
-- {apiGroups: [forgeplane.dev], resources: [projects], verbs: [patch, pin]}
+- {apiGroups: [forgeplane.dev], resources: [projects], verbs: [patch, pin, release]}
 - {apiGroups: [forgeplane.dev], resources: [projects/status], verbs: [patch]}
 ---
 kind: Role
@@ -48,7 +48,7 @@ func TestUnused_areTheRightsThatNoRequestNeeded(t *testing.T) {
 	g.Expect(all).To(Equal([]string{
 		"forgeplane-manager everywhere: list secrets", "forgeplane-manager everywhere: patch projects.forgeplane.dev",
 		"forgeplane-manager everywhere: patch projects/status.forgeplane.dev", "forgeplane-manager everywhere: patch secrets",
-		"forgeplane-manager everywhere: pin projects.forgeplane.dev",
+		"forgeplane-manager everywhere: pin projects.forgeplane.dev", "forgeplane-manager everywhere: release projects.forgeplane.dev",
 		"forgeplane-manager in forgeplane-system: create services one", "forgeplane-manager in forgeplane-system: list secrets",
 		"forgeplane-manager in forgeplane-system: patch services one",
 	}))
@@ -57,14 +57,17 @@ func TestUnused_areTheRightsThatNoRequestNeeded(t *testing.T) {
 		line string
 		used []string
 	}{
-		"a list in one namespace needs the right there": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[6:7]},
+		"a list in one namespace needs the right there": {event("list", `"resource":"secrets","namespace":"forgeplane-system"`, allowed), all[7:8]},
 		"a list of all namespaces needs that one":       {event("list", `"resource":"secrets"`, allowed), all[0:1]},
 		"a subresource is one of its own":               {event("patch", project+`,"subresource":"status"`, allowed), all[2:3]},
 		"who sets an id needs the verb for it": {
 			event("patch", project, `"annotations":{"authorization.k8s.io/decision":"allow","pin.forgeplane.dev/id":"7"}`), []string{all[1], all[4]},
 		},
-		"who applies what is missing makes it": {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[5], all[7]}},
-		"who applies what is there does not":   {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[7:]},
+		"who lets a project go needs the verb for it": {
+			event("patch", project, `"annotations":{"authorization.k8s.io/decision":"allow","finalizers.forgeplane.dev/released":"yes"}`), []string{all[1], all[5]},
+		},
+		"who applies what is missing makes it": {event("patch", service, allowed+`,"responseStatus":{"code":201}`), []string{all[6], all[8]}},
+		"who applies what is there does not":   {event("patch", service, allowed+`,"responseStatus":{"code":200}`), all[8:]},
 		"another name is another right":        {event("patch", strings.Replace(service, "one", "two", 1), allowed), nil},
 		"what is refused needs nothing":        {event("patch", project, `"annotations":{"authorization.k8s.io/decision":"forbid"}`), nil},
 		"others are others":                    {strings.Replace(event("patch", project, allowed), "forgeplane-manager", "forgeplane-other", 1), nil},

@@ -1,0 +1,96 @@
+package tenancy_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/test/forge"
+)
+
+var _ = Describe("The finalizer of a project", func() {
+	const finalizer = "forgeplane.dev/repository"
+	var (
+		f     *forge.Forge
+		space string
+		web   *v1alpha1.Project
+	)
+	BeforeEach(func() {
+		f = forge.New(cluster, forge.Options{})
+		space = f.NewNamespace()
+		acme := forge.Group("acme").In(space).Build()
+		web = forge.Project("web").In(acme).Build()
+		web.Finalizers = []string{finalizer, "example.com/other"}
+		f.Create(acme, web)
+	})
+
+	// in returns a client of somebody who has a ClusterRole in the namespace, when the role is in force.
+	in := func(ctx SpecContext, role string) client.Client {
+		GinkgoHelper()
+		name := role + "@" + space
+		f.Create(&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "has-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}},
+		})
+		as := cluster.ClientOf(name)
+		Eventually(func() error { return as.Create(ctx, forge.Group("probe").In(space).Build(), client.DryRunAll) }).
+			WithTimeout(20 * time.Second).Should(Succeed())
+		return as
+	}
+	refused := And(Satisfy(apierrors.IsForbidden), MatchError(And(ContainSubstring("leave the finalizer"), ContainSubstring("the verb release"))))
+	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+
+	for _, role := range tenants {
+		It("is not taken away by whoever has the role "+role+" in a namespace while the project is being deleted, and is before", func(ctx SpecContext) {
+			as := in(ctx, role)
+			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)).To(Succeed(), "of one that stays")
+			replaced := web.DeepCopy()
+			replaced.Finalizers = nil
+			Expect(as.Update(ctx, replaced, client.DryRunAll)).To(Succeed(), "as by kubectl replace")
+
+			Expect(as.Delete(ctx, web.DeepCopy())).To(Succeed())
+			Eventually(func() error {
+				return as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`), client.DryRunAll)
+			}).WithTimeout(20*time.Second).Should(refused, "policies come into force in their own time")
+			for _, patch := range []client.Patch{
+				merge(`{"metadata":{"finalizers":null}}`), merge(`{"metadata":{"finalizers":["example.com/other"]}}`),
+				client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers/0"}]`)),
+			} {
+				Expect(as.Patch(ctx, web.DeepCopy(), patch)).To(refused)
+			}
+			f.Refresh(web)
+			replaced = web.DeepCopy()
+			replaced.Finalizers = nil
+			Expect(as.Update(ctx, replaced)).To(refused)
+
+			By("changing what says whether the repository goes")
+			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"spec":{"deletionPolicy":"Delete"}}`))).To(Succeed())
+			Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":["`+finalizer+`"]}}`))).To(Succeed(), "that of others")
+		})
+	}
+
+	It("is taken away by a cluster administrator, and by whoever has the verb release in all namespaces", func(ctx SpecContext) {
+		name := "releases-" + space
+		who := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name + "@" + space}}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"projects"}, Verbs: []string{"patch", "release"}}}
+		f.Create(
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules},
+			&rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: who,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			},
+		)
+		f.Delete(web)
+		as, take := cluster.ClientOf(name+"@"+space), merge(`{"metadata":{"finalizers":["example.com/other"]}}`)
+		Eventually(func() error { return as.Patch(ctx, web.DeepCopy(), take, client.DryRunAll) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Expect(f.Live().Patch(ctx, web.DeepCopy(), take)).To(Succeed())
+	})
+})
