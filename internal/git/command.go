@@ -57,6 +57,7 @@ type command struct {
 	progress io.Writer // sees standard error as well
 	secrets  []string  // never to be seen in an Error
 	nice     bool      // others go first
+	others   int       // processes that its caller has already
 	bounds   bounds    // past those of the engine
 	within   bool      // another process waits for it
 	// accepted reports whether a push cannot be refused any more; nil for what is no push.
@@ -96,6 +97,11 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	cmd.Cancel = func() error { early.begin(cmd.Process.Pid); return nil }
 
 	b := e.bounds.atMost(c.bounds)
+	if !c.light() {
+		var leave func()
+		c.others, leave = e.crowds.join(ctx)
+		defer leave()
+	}
 	has, err := e.start(ctx, cmd, b, c, early)
 	if err == nil {
 		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output

@@ -56,6 +56,7 @@ type Engine struct {
 	env     []string
 	bounds  bounds
 	memory  *memory
+	crowds  crowds
 	// halts says that processes are bounded while they are halted.
 	halts   bool
 	readers *readers
@@ -97,6 +98,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{binary: path, env: environment(os.Getenv), held: o.Memory}
 	e.limits, e.scratch = o.Limits.complete(), o.Scratch
+	e.crowds.of = map[fair.Key]int{}
 	e.bounds = bounds{memory: e.limits.Memory, cpu: e.limits.CPU}.atMost(bounds{memory: e.limits.MemoryTotal})
 	e.memory = newMemory(e.limits.MemoryTotal, o.MemoryWait)
 	e.empties = lru.New(shownEmpty)

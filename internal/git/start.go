@@ -9,9 +9,6 @@ import (
 	"syscall"
 )
 
-// niceness is that of commands that others need not wait for.
-const niceness = 10
-
 // start starts a process of git as the leader of a group of its own, when there is memory for it. It is bounded before it does anything,
 // and so is whatever it starts. Every process of git begins here. Whoever has started it calls end of the memory when it has ended, and
 // then that of early, by which it is ended for want of memory.
@@ -31,9 +28,7 @@ func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command, 
 		return nil, err
 	}
 	has.began(cmd.Process.Pid)
-	if c.nice {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, niceness) // it may have ended
-	}
+	c.benice(cmd.Process.Pid)
 	return has, nil
 }
 
