@@ -32,7 +32,6 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
 	"github.com/forgeplane/forgeplane/controllers/user"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/claim"
@@ -143,10 +142,10 @@ func newForge(t *testing.T, seed uint64) *forge {
 	counted := ids.New(f.cluster, f.cluster.Client, f.cluster.Client, platform, ids.Range{})
 	c, cat := f.cluster, f.catalog
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
-	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock, nil)
+	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock)
 	f.controllers = map[string]reconcile.Reconciler{
 		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted)),
-		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos.Audited(audit.Teller{}), project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
+		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos.Audited(nil), project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
 		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
 		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphans, noEvents{}, cat, clock)),
 		"Label":           reconcile.AsReconciler(c, label.New(c, noEvents{}, cat, counted)),

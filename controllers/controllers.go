@@ -73,35 +73,34 @@ type Controller struct {
 
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
-	c, e, cat := p.Client, p.Events, p.Catalog
-	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets, p.Clock, p.Audit)
+	c, e, cat := p.client(), p.Events, p.Catalog
+	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets, p.Clock)
+	repositories := p.Repositories.Audited(p.Audit)
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
 		of("AccessToken", c, accesstoken.New(c, p.Secrets, orphans, e, cat, p.IDs, p.Clock, p.Namespace)),
 		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
 		of("Group", c, group.New(c, e, cat, p.IDs)),
-		of("Project", c, project.New(c, e, cat, p.IDs, p.repositories("Project"), project.Options{
+		of("Project", c, project.New(c, e, cat, p.IDs, repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
-			Retention: p.Retention, Told: p.Audit.Controller("Project"), Metrics: p.Metrics,
+			Retention: p.Retention, Metrics: p.Metrics,
 		})),
-		of("RetainedRepository", c, retainedrepository.New(c, e, cat, p.repositories("RetainedRepository"))),
+		of("RetainedRepository", c, retainedrepository.New(c, e, cat, repositories)),
 		of("Membership", c, membership.New(c, orphans, e, cat, p.Clock)),
 		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
 		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
 		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, orphans, e, cat, p.IDs, p.Clock)),
 		of("Badge", c, badge.New(c, e, cat, p.IDs)),
 		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
-		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, p.repositories("RemoteMirror"), remotemirror.Options{
+		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, repositories, remotemirror.Options{
 			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors, Metrics: p.Metrics,
 		})),
 		of("Label", c, label.New(c, e, cat, p.IDs)),
 	}
 }
 
-// repositories are those for the controller of a kind.
-func (p Parts) repositories(kind string) *repository.Audited {
-	return p.Repositories.Audited(p.Audit.Controller(kind))
-}
+// client is the one by which controllers write, which tells of it.
+func (p Parts) client() client.Client { return p.Audit.Client(p.Client) }
 
 // AddTo adds the controllers of all kinds to a manager.
 func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
@@ -110,7 +109,7 @@ func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
 			return fmt.Errorf("setting up the controller of %s: %w", one.Kind, err)
 		}
 	}
-	if err := credentials.New(p.Client, p.Catalog, p.Clock, p.Namespace).SetupWithManager(mgr, o); err != nil {
+	if err := credentials.New(p.client(), p.Catalog, p.Clock, p.Namespace).SetupWithManager(mgr, o); err != nil {
 		return fmt.Errorf("setting up the controller of credentials: %w", err)
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	values "github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -82,7 +83,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one token up to date.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
-	unfinished, err := c.upgrade(ctx, t)
+	unfinished, err := c.upgrade(audit.For(ctx, t), t)
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -194,6 +195,7 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
 	before, value := secret.DeepCopy(), values.Generate()
 	key := t.Spec.SecretRef.Key
+	ctx = audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
 	credential.Generate(secret, key, t.UID, value)
 	if absent {
 		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	values "github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -58,7 +59,8 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	}
 	before := secret.DeepCopy()
 	credential.Remove(secret, ref.Key)
-	if err := c.client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
+	if err := c.client.Patch(told, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}
 	return nil

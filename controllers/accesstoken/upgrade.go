@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -60,7 +61,8 @@ func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfi
 	}
 	before := t.DeepCopy()
 	t.Spec.Digest, t.Spec.SecretRef = catalog.Digest(string(value)), nil
-	if err := c.client.Patch(ctx, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	told := audit.Because(ctx, audit.Event{Action: "upgrade", Reason: "its digest takes the place of Secret " + s.Name})
+	if err := c.client.Patch(told, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
 	}
 	return 0, nil
@@ -75,7 +77,8 @@ func (c *Controller) forget(ctx context.Context, t *v1alpha1.AccessToken) error 
 	if s == nil || catalog.Digest(string(s.Data[former(t).Key])) != t.Spec.Digest {
 		return err
 	}
-	err = c.client.Delete(ctx, s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the digest of the token is recorded"})
+	err = c.client.Delete(told, s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing Secret %s with the value of the token: %w", s.Name, err)
 	}

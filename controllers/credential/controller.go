@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
@@ -130,6 +131,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		c.forget(r.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	ctx = audit.For(ctx, &s)
 	if !c.issued(&s) {
 		return c.clear(ctx, &s, c.forget(r.NamespacedName))
 	}
@@ -147,7 +149,8 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
 	// The lock keeps one from going that somebody has begun to use.
-	err = c.client.Delete(ctx, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "no object names it"})
+	err = c.client.Delete(told, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the Secret %s, which no object names: %w", s.Name, err)
 	}

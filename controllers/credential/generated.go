@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
@@ -36,7 +37,8 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 	if len(s.Data) == len(before.Data) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	err := c.client.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "values of tokens that are gone, or name something else"})
+	err := c.client.Patch(told, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		for uid := range released {
 			c.release(client.ObjectKeyFromObject(s), uid)

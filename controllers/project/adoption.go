@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,23 +67,15 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	}
 	claimed := r.DeepCopy()
 	claimed.Status.AdoptedBy = &v1alpha1.Adopter{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}
-	patch := client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Status().Patch(ctx, claimed, patch); err != nil {
-		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
-	}
 	was := r.Spec.Project
 	what := fmt.Sprintf("takes over the repository of the deleted project %s/%s, uid %s, id %d, from RetainedRepository %s",
 		was.Namespace, was.Name, was.UID, was.ID, r.Name)
+	patch := client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{})
+	if err := c.client.Status().Patch(audit.Because(ctx, audit.Event{Action: "adopt", Reason: what}), claimed, patch); err != nil {
+		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
+	}
 	c.events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
-	c.tell(ctx, p, claimed, "adopt", "update", what)
 	return nil
-}
-
-// tell writes down what became of a repository.
-func (c *Controller) tell(ctx context.Context, p *v1alpha1.Project, written client.Object, action, verb, reason string) {
-	about, object := audit.ObjectOf(p, p.Status.FullPath), audit.ObjectOf(written, "")
-	object.Verb = verb
-	c.options.Told.Tell(ctx, audit.Event{Action: action, Reason: reason, About: &about, Objects: []audit.Object{object}})
 }
 
 // takeOver gives the project the repository that it has claimed. Its default branch is protected before anybody reaches it.
@@ -130,7 +121,13 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if err := c.succeed(ctx, p, r); err != nil {
 		return err
 	}
-	if err := c.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
+	return c.forget(ctx, r)
+}
+
+// forget removes the record of a repository that was taken over.
+func (c *Controller) forget(ctx context.Context, r *v1alpha1.RetainedRepository) error {
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "its repository was taken over"})
+	if err := c.client.Delete(told, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing RetainedRepository %s: %w", r.Name, err)
 	}
 	return nil
@@ -157,11 +154,11 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 				ref.UID = string(p.UID)
 			}
 		}
-		err := c.client.Patch(ctx, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{}))
+		told := audit.Because(ctx, audit.Event{Action: "adopt", Reason: fmt.Sprintf("the entry of project %d had uid %s", was.ID, was.UID)})
+		err := c.client.Patch(told, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("putting the new UID into JobTokenScope %s: %w", client.ObjectKeyFromObject(j), err)
 		}
-		c.tell(ctx, p, written, "adopt", "update", "the entry of project "+strconv.FormatInt(was.ID, 10)+" had uid "+was.UID)
 	}
 	return nil
 }
@@ -181,11 +178,12 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, er
 			return false, err
 		}
 		if moved {
-			return false, client.IgnoreNotFound(c.client.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID}))
+			return false, c.forget(ctx, r)
 		}
 		released := r.DeepCopy()
 		released.Status.AdoptedBy = nil
-		return true, c.client.Status().Patch(ctx, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
+		told := audit.Because(ctx, audit.Event{Action: "give-back", Reason: "the project is deleted"})
+		return true, c.client.Status().Patch(told, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
 	}
 	return false, nil
 }

@@ -47,8 +47,6 @@ type Options struct {
 	Egress *egress.Proxy
 	// Retention is how much deleted projects may leave.
 	Retention quota.Retention
-	// Told is told which repositories are retained and adopted.
-	Told audit.Teller
 	// Metrics is where the slots of imports are registered; nil for nowhere.
 	Metrics prometheus.Registerer
 }

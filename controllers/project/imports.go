@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -33,11 +34,12 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 			return frame.Waiting(v1alpha1.ReasonInvalid, "importSecretRef: Secret %s has no key %s", offer.Name, credential.PasswordKey)
 		}
 	}
+	declared := p.DeepCopy()
 	s := c.importer.begin(p, func(ctx context.Context, progress func(git.Progress)) error {
 		o.Progress = progress
 		return c.options.Egress.Through(func(proxy string) error {
 			o.Proxy = proxy
-			return repo.Import(ctx, o)
+			return repo.Import(audit.For(ctx, declared), o)
 		})
 	})
 	switch reached := git.LastingLimit(s.err); {

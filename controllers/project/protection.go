@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -82,7 +83,8 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 		return fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
 	}
 	b.Spec.ID = id
-	if err := c.client.Create(ctx, b); err != nil && !apierrors.IsAlreadyExists(err) {
+	told := audit.Because(ctx, audit.Event{Action: "protect", Reason: "it is the default branch"})
+	if err := c.client.Create(told, b); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("protecting %s: %w", branch, err)
 	}
 	return nil
@@ -102,7 +104,8 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 	if own.UID == holder.UID || !catalog.IsDefaultProtection(own) || !metav1.IsControlledBy(own, p) {
 		return nil
 	}
-	err = c.client.Delete(ctx, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "ProtectedBranch " + holder.Name + " protects the same branch"})
+	err = c.client.Delete(told, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("leaving the protection of %s to %s: %w", branch, holder.Name, err)
 	}

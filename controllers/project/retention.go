@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -85,13 +86,12 @@ func deletionPolicy(p *v1alpha1.Project) string {
 }
 
 func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository, p *v1alpha1.Project) error {
-	err := c.client.Create(ctx, r)
-	if !apierrors.IsAlreadyExists(err) {
-		if err != nil {
-			return fmt.Errorf("recording the retained repository: %w", err)
-		}
-		c.tell(ctx, p, r, "retain", "create", deletionPolicy(p))
+	err := c.client.Create(audit.Because(ctx, audit.Event{Action: "retain", Reason: deletionPolicy(p)}), r)
+	if err == nil {
 		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("recording the retained repository: %w", err)
 	}
 	there := &v1alpha1.RetainedRepository{}
 	if err := c.options.Live.Get(ctx, client.ObjectKeyFromObject(r), there); err != nil {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/project"
-	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -48,7 +47,7 @@ func TestARepositoryIsThereWhenItsDefaultBranchIsProtected(t *testing.T) {
 	cat, engine := catalog.New(c), newEngine(t)
 	repos, clock := repository.New(engine, cat), clocktesting.NewFakePassiveClock(time.Now())
 	controller := project.New(c, events.NewFakeRecorder(100), cat, ids.New(c, c, c, "platform", ids.Range{First: 10}),
-		repos.Audited(audit.Teller{}), project.Options{Secrets: c, Live: c, Clock: clock})
+		repos.Audited(nil), project.Options{Secrets: c, Live: c, Clock: clock})
 	reconcile := func() (reason string) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(web), web)).To(Succeed())
 		_, err := controller.Reconcile(t.Context(), web.DeepCopy())

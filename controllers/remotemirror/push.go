@@ -75,10 +75,10 @@ func (r rules) digest() string {
 // push returns what pushes the project's repository.
 func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	url, p, r := m.Spec.URL, ready.project.DeepCopy(), ready.rules
-	object := audit.ObjectOf(m, "")
+	object, declared := audit.ObjectOf(m, ""), m.DeepCopy()
 	object.Verb = "push"
 	return func(ctx context.Context) (git.PushResult, error) {
-		ctx = audit.Because(ctx, audit.Event{Objects: []audit.Object{object}})
+		ctx = audit.Because(audit.For(ctx, declared), audit.Event{Objects: []audit.Object{object}})
 		repo, err := c.repositories.Of(ctx, p)
 		if err != nil {
 			return git.PushResult{}, err

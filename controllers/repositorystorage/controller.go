@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -118,7 +119,8 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	if errors.Is(repo.Check(), git.ErrNotFound) {
 		return nil
 	}
-	return client.IgnoreAlreadyExists(c.client.Create(ctx, r))
+	told := audit.Because(ctx, audit.Event{Action: "recall", Reason: "its shard has the record"})
+	return client.IgnoreAlreadyExists(c.client.Create(told, r))
 }
 
 // probe writes a file, as the only sure way to know that a repository could be written.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -165,7 +166,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
-	err := c.client.Create(ctx, s)
+	err := c.client.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
 	if apierrors.IsAlreadyExists(err) {
 		// A server has just made it, for a client that waits for the value.
 		name := s.Name
@@ -199,7 +200,8 @@ func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *h
 		metav1.SetMetaDataAnnotation(&h.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Patch(ctx, h.Secret, patch); err != nil {
+	told := audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + h.key})
+	if err := c.client.Patch(told, h.Secret, patch); err != nil {
 		return fmt.Errorf("writing Secret %s: %w", h.Name, err)
 	}
 	return nil

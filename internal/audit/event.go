@@ -176,7 +176,7 @@ func (e *Event) caller() fair.Key {
 		return fair.User(e.User.ID)
 	case e.Identity != "":
 		return fair.Identity(e.Identity)
-	case e.Door == Controller && e.About != nil:
+	case e.Door == Controller && e.About != nil && e.About.Namespace != "":
 		return fair.Namespace(e.About.Namespace)
 	case e.Door == Controller:
 		return fair.Key{}

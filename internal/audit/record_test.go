@@ -128,3 +128,17 @@ func TestClient_tellsWhatWasWritten(t *testing.T) {
 	g.Expect(lines[0].Objects).To(Equal([]audit.Object{object("create", false), object("update", false), object("delete", false), object("delete", true)}))
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: "s"}, &corev1.Secret{})).NotTo(Succeed())
 }
+
+func TestClient_tellsThatAStatusWasWritten(t *testing.T) {
+	g := NewWithT(t)
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s", UID: "u1"}}
+	c := audit.Client(fake.NewClientBuilder().WithObjects(s).WithStatusSubresource(s).Build())
+	lines := serve(t, post(t), func(w http.ResponseWriter, r *http.Request) {
+		g.Expect(c.Get(r.Context(), client.ObjectKeyFromObject(s), s)).To(Succeed())
+		before := s.DeepCopy()
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "a"}}
+		g.Expect(c.Status().Patch(r.Context(), s, client.MergeFrom(before))).To(Succeed())
+		w.WriteHeader(http.StatusNoContent)
+	})
+	g.Expect(lines[0].Objects).To(Equal([]audit.Object{{Verb: "update-status", Kind: "Service", Namespace: "acme", Name: "s", UID: "u1"}}))
+}

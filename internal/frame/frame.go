@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
@@ -121,7 +122,7 @@ func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]
 // in one patch. obj is changed.
 func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
 	// The workers are for all tenants.
-	ctx = fair.Promptly(fair.With(ctx, f.tenant(obj)))
+	ctx = audit.For(fair.Promptly(fair.With(ctx, f.tenant(obj))), obj)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
 	}
@@ -247,7 +248,8 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	// The lock keeps a stale cache from allocating twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := f.client.Patch(ctx, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	told := audit.Because(ctx, audit.Event{Action: "prepare"})
+	if err := f.client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return errSuperseded
 	} else if err != nil {
 		return fmt.Errorf("writing the id, finalizer and owner: %w", err)
@@ -362,7 +364,8 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
 		// The lock keeps a stale cache from taking away the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.client.Patch(ctx, obj, patch)))
+		told := audit.Because(ctx, audit.Event{Action: "finalize"})
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.client.Patch(told, obj, patch)))
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -421,7 +424,8 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 	if string(data) == "{}" {
 		return nil
 	}
-	if err := f.client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	told := identify(ctx, before, obj)
+	if err := f.client.Status().Patch(told, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
 	if takes(before, obj) {
@@ -431,6 +435,20 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 		}
 	}
 	return nil
+}
+
+// identify returns a context for writing a status, by which the audit log is told when another id comes into force.
+func identify(ctx context.Context, before, obj client.Object) context.Context {
+	identified, ok := obj.(Identified)
+	if !ok {
+		return ctx
+	}
+	_, was := before.(Identified).IDs()
+	_, is := identified.IDs()
+	if *was == *is {
+		return ctx
+	}
+	return audit.Because(ctx, audit.Event{Action: "identify", Reason: fmt.Sprintf("status.id was %d and is %d", *was, *is)})
 }
 
 // takes reports whether an object holds something that it did not hold before.

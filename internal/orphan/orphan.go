@@ -30,13 +30,11 @@ type Collector struct {
 	client client.Client
 	live   client.Reader
 	clock  clock.PassiveClock
-	audit  *audit.Log
 }
 
-// NewCollector returns a collector. live reads past the cache, which may be behind and does not keep who manages what; removals are told
-// to the audit log, which may be nil.
-func NewCollector(c client.Client, live client.Reader, clk clock.PassiveClock, told *audit.Log) *Collector {
-	return &Collector{client: c, live: live, clock: clk, audit: told}
+// NewCollector returns a collector. live reads past the cache, which may be behind and does not keep who manages what.
+func NewCollector(c client.Client, live client.Reader, clk clock.PassiveClock) *Collector {
+	return &Collector{client: c, live: live, clock: clk}
 }
 
 // Unresolved is reference.Unresolved for a reference to a user, in a field of the spec of obj. Where the user is gone for good, and
@@ -74,12 +72,10 @@ func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string
 		return err
 	}
 	uid := obj.GetUID()
-	err = c.client.Delete(ctx, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: reason})
+	err = c.client.Delete(told, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing what %s: %w", reason, err)
-	}
-	if err == nil {
-		c.tell(obj, reason)
 	}
 	return nil
 }
@@ -90,15 +86,6 @@ func inForce(obj frame.Object) bool {
 	ready := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == obj.GetGeneration() &&
 		!ready.LastTransitionTime.Time.Before(obj.GetCreationTimestamp().Time)
-}
-
-// tell writes down that an object was removed.
-func (c *Collector) tell(obj client.Object, reason string) {
-	object := audit.ObjectOf(obj, "")
-	object.Verb = "delete"
-	c.audit.Write(audit.Event{
-		Door: audit.Controller, Action: "remove", Result: audit.Done, Reason: reason, Objects: []audit.Object{object},
-	})
 }
 
 // exists reports whether there is a user whom a reference may mean.

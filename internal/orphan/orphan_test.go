@@ -93,7 +93,7 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 			cached.ManagedFields = nil
 			notFound := fmt.Errorf("user 7: %w", catalog.ErrNotFound)
 			lines := audittest.Open(t)
-			err := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon), lines.Log).Unresolved(t.Context(), cached, "userRef", tt.ref, notFound)
+			err := orphan.NewCollector(lines.Client(c), c, clocktesting.NewFakePassiveClock(noon)).Unresolved(audit.For(t.Context(), cached), cached, "userRef", tt.ref, notFound)
 			g.Expect(frame.IsWaiting(err)).To(BeTrue(), "%v", err)
 			err = c.Get(t.Context(), client.ObjectKeyFromObject(m), m)
 			g.Expect(apierrors.IsNotFound(err)).To(Equal(tt.removed), "%v", err)
@@ -102,7 +102,7 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 				return
 			}
 			g.Expect(lines.Events()).To(ConsistOf(And(
-				HaveField("Door", audit.Controller), HaveField("Action", "remove"), HaveField("Result", audit.Done),
+				HaveField("Door", audit.Controller), HaveField("Controller", "Membership"), HaveField("Action", "remove"), HaveField("Result", audit.Done),
 				HaveField("Reason", "was made over REST for user 7, who is gone"),
 				HaveField("Objects", ConsistOf(And(
 					HaveField("Verb", "delete"), HaveField("Kind", "Membership"), HaveField("Namespace", "acme"), HaveField("Name", "m"), HaveField("UID", "m"),
@@ -141,7 +141,7 @@ func TestUnresolved_leavesTimeForTheUserOfWhatWasRestored(t *testing.T) {
 				m.Status.Conditions = []metav1.Condition{*tt.ready}
 			}
 			c := live(t, m)
-			collector := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon), nil)
+			collector := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon))
 			f := frame.New[*v1alpha1.Membership](c, events.NewFakeRecorder(9))
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
 			result, err := f.Run(t.Context(), m.DeepCopy(), func(ctx context.Context, m *v1alpha1.Membership) error {

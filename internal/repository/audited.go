@@ -20,14 +20,14 @@ const (
 	actionPutBack = "put-back"
 )
 
-// Audited finds repositories for a controller, which gets them as handles that tell of each write.
+// Audited finds repositories for controllers, each of which gets them as handles that tell of each write.
 type Audited struct {
 	*Repositories
-	told audit.Teller
+	told *audit.Log
 }
 
-// Audited returns the repositories for a controller, whose writes are told.
-func (r *Repositories) Audited(told audit.Teller) *Audited { return &Audited{r, told} }
+// Audited returns the repositories for controllers, whose writes are told; to nobody where told is nil.
+func (r *Repositories) Audited(told *audit.Log) *Audited { return &Audited{r, told} }
 
 // Of is that of Repositories, with a handle.
 func (a *Audited) Of(ctx context.Context, p *v1alpha1.Project) (*Handle, error) {
@@ -53,7 +53,7 @@ func (a *Audited) OfRetained(ctx context.Context, r *v1alpha1.RetainedRepository
 // Handle is a repository as a controller has it. It has no write that has no line in the audit log; one that changed nothing has none.
 type Handle struct {
 	repo  *git.Repository
-	told  audit.Teller
+	told  *audit.Log
 	about audit.Object
 }
 

@@ -15,15 +15,15 @@ import (
 func handled(t *testing.T) (*shop, *repository.Handle, *audittest.Lines) {
 	t.Helper()
 	s, lines := newShop(t, "sha1"), audittest.Open(t)
-	h, err := s.repos.Audited(lines.Controller("Project")).Of(t.Context(), s.project)
+	h, err := s.repos.Audited(lines.Log).Of(t.Context(), s.project)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return s, h, lines
 }
 
 func TestHandle_tellsOfEachWriteOnce(t *testing.T) {
 	g := NewWithT(t)
-	_, h, lines := handled(t)
-	ctx := audit.Because(t.Context(), audit.Event{Reason: "a test"})
+	s, h, lines := handled(t)
+	ctx := audit.Because(audit.For(t.Context(), s.project), audit.Event{Reason: "a test"})
 	g.Expect(h.Remove(ctx)).To(Succeed())
 	g.Expect(h.Remove(ctx)).To(Succeed(), "nothing is there")
 	for range 2 {
@@ -64,7 +64,7 @@ func TestHandle_ofARetainedRepositoryNamesWhoLeftIt(t *testing.T) {
 	s, _, lines := handled(t)
 	s.project.Status.FullPath = "acme/web"
 	retained := repository.NewRetained(s.project, "n", "acme/web", s.project.CreationTimestamp.Time)
-	h, err := s.repos.Audited(lines.Controller("RetainedRepository")).OfRetained(t.Context(), retained)
+	h, err := s.repos.Audited(lines.Log).OfRetained(t.Context(), retained)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(h.Remove(audit.Because(t.Context(), audit.Event{Action: "purge"}))).To(Succeed())
 	g.Expect(lines.Events()).To(ConsistOf(And(HaveField("Action", "purge"), HaveField("About", HaveValue(Equal(

@@ -42,14 +42,16 @@ func seen() *rights.Requests {
 
 // A server takes its registration away when it stops, and its audit log is complete then.
 var _ = AfterSuite(func() {
-	for _, p := range processes {
-		Expect(p.Stop()).To(Succeed())
-	}
 	if len(processes) < 2 {
 		return // nothing was ready
 	}
+	identified := inForce()
+	for _, p := range processes {
+		Expect(p.Stop()).To(Succeed())
+	}
 	asked = seen()
 	told.check()
+	checkWrites(identified)
 })
 
 // What no request needs, an account need not be allowed. What happens when processes are killed, test/replicas shows.

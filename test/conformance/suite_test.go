@@ -47,6 +47,8 @@ var (
 	ports     installation.Ports
 	// told is what the audit log of the server has to have.
 	told *account
+	// logs are the audit logs of the accounts.
+	logs = map[string]string{}
 )
 
 var _ = BeforeSuite(func() {
@@ -103,6 +105,7 @@ const firstUser = `{"username":"early","name":"Early","email":"early@example.com
 // start starts a process, and returns when it is ready.
 func start(o forgeplane.Options, env ...string) {
 	GinkgoHelper()
+	logs[o.Part.Account()] = filepath.Join(o.Logs, forgeplane.AuditLog)
 	program, err := o.Program()
 	Expect(err).NotTo(HaveOccurred())
 	program.Env = append(os.Environ(), env...)

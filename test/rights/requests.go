@@ -28,15 +28,23 @@ type Requests struct {
 // Seen reads the requests of accounts in a namespace from an audit log of kube-apiserver.
 func Seen(log io.Reader, namespace string) (*Requests, error) {
 	q := &Requests{seen: map[Right]bool{}}
+	if err := Each(log, namespace, q.add); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Each reads the requests of accounts in a namespace from an audit log of kube-apiserver.
+func Each(log io.Reader, namespace string, add func(account string, e *auditv1.Event)) error {
 	for decoder := json.NewDecoder(log); ; {
 		var e auditv1.Event
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return q, nil
+			return nil
 		} else if err != nil {
-			return nil, fmt.Errorf("reading the audit log of kube-apiserver: %w", err)
+			return fmt.Errorf("reading the audit log of kube-apiserver: %w", err)
 		}
-		if role, ours := strings.CutPrefix(e.User.Username, "system:serviceaccount:"+namespace+":"); ours && e.ObjectRef != nil {
-			q.add(role, &e)
+		if account, ours := strings.CutPrefix(e.User.Username, "system:serviceaccount:"+namespace+":"); ours && e.ObjectRef != nil {
+			add(account, &e)
 		}
 	}
 }

@@ -1,0 +1,119 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/audit/audittest"
+)
+
+func newUser() *v1alpha1.User {
+	return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "ann", UID: "u1"}, Spec: v1alpha1.UserSpec{ID: 7, Username: "ann"}}
+}
+
+// fails has writes of Secrets fail with err.
+func fails(err error) interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, is := o.(*corev1.Secret); is && err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}
+}
+
+func controllerClient(t *testing.T, err error) (client.Client, *audittest.Lines) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme))).To(Succeed())
+	lines := audittest.Open(t)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.User{}).WithObjects(newUser()).WithInterceptorFuncs(fails(err)).Build()
+	told := lines.Client(c)
+	return told, lines
+}
+
+func newSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "s", UID: "u2"}, StringData: map[string]string{"token": "correct-horse"}}
+}
+
+func TestClientOfControllers_tellsOfEachWriteOfAnObjectAndOnWhoseAccountItWas(t *testing.T) {
+	g := NewWithT(t)
+	c, lines := controllerClient(t, nil)
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "web", UID: "u3"}, Spec: v1alpha1.ProjectSpec{ID: 5}}
+	p.Status.FullPath = "acme/web"
+	ctx, s := audit.For(t.Context(), p), newSecret()
+	g.Expect(c.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value"}), s)).To(Succeed())
+	before := s.DeepCopy()
+	s.Labels = map[string]string{"a": "b"}
+	g.Expect(c.Patch(audit.Because(audit.Because(ctx, audit.Event{Action: "outer", Reason: "outer"}), audit.Event{Action: "inner"}), s, client.MergeFrom(before))).To(Succeed())
+	g.Expect(c.Update(ctx, s)).To(Succeed())
+	g.Expect(c.Delete(ctx, s)).To(Succeed())
+	about := audit.Object{Kind: "Project", Namespace: "acme", Name: "web", ID: 5, UID: "u3", Path: "acme/web"}
+	line := func(action, reason, verb string) any {
+		return And(HaveField("Door", audit.Controller), HaveField("Controller", "Project"), HaveField("Result", audit.Done), HaveField("Status", 0),
+			HaveField("Action", action), HaveField("Reason", reason), HaveField("About", HaveValue(Equal(about))),
+			HaveField("Objects", ConsistOf(audit.Object{Verb: verb, Kind: "Secret", Namespace: "acme", Name: "s", UID: "u2"})))
+	}
+	g.Expect(lines.Events()).To(HaveExactElements(
+		line("generate", "a value", "create"), line("inner", "outer", "update"), line("reconcile", "", "update"), line("reconcile", "", "delete"),
+	))
+	g.Expect(string(lines.Text())).NotTo(ContainSubstring("correct-horse"))
+}
+
+func TestClientOfControllers_tellsOfAStatusOnlyWhatHasAWord(t *testing.T) {
+	g := NewWithT(t)
+	c, lines := controllerClient(t, nil)
+	u := newUser()
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(u), u)).To(Succeed())
+	ctx := audit.For(t.Context(), u)
+	for _, ctx := range []context.Context{ctx, audit.Because(ctx, audit.Event{Reason: "a reason is no word"}), audit.Because(ctx, audit.Event{Action: "identify"})} {
+		before := u.DeepCopy()
+		u.Status.ID++
+		g.Expect(c.Status().Patch(ctx, u, client.MergeFrom(before))).To(Succeed())
+	}
+	g.Expect(lines.Events()).To(ConsistOf(And(HaveField("Action", "identify"), HaveField("Objects", ConsistOf(
+		audit.Object{Verb: "update-status", Kind: "User", Name: "ann", ID: 7, UID: "u1"},
+	)))))
+}
+
+func TestClientOfControllers_tellsHowAWriteEnded(t *testing.T) {
+	there := apierrors.NewAlreadyExists(corev1.Resource("secrets"), "correct-horse")
+	for name, tt := range map[string]struct {
+		err    error
+		result audit.Result
+		status int
+	}{
+		"refused":     {there, audit.Refused, 409},
+		"failed":      {apierrors.NewInternalError(errors.New("correct-horse")), audit.Failed, 500},
+		"no answer":   {errors.New("correct-horse"), audit.Failed, 0},
+		"and wrapped": {errors.Join(errors.New("writing"), there), audit.Refused, 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c, lines := controllerClient(t, tt.err)
+			g.Expect(c.Create(t.Context(), newSecret())).To(MatchError(tt.err))
+			g.Expect(lines.Events()).To(ConsistOf(And(HaveField("Result", tt.result), HaveField("Status", tt.status), HaveField("Objects", ConsistOf(
+				And(HaveField("Verb", "create"), HaveField("Failed", true)),
+			)))))
+			g.Expect(string(lines.Text())).NotTo(ContainSubstring("correct-horse"))
+		})
+	}
+}
+
+func TestClientOfControllers_withoutALogIsAsItWas(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	NewWithT(t).Expect((*audit.Log)(nil).Client(c)).To(BeIdenticalTo(c))
+}
