@@ -144,7 +144,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
 	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock)
 	f.controllers = map[string]reconcile.Reconciler{
-		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted)),
+		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted, clock)),
 		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos.Audited(nil), project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
 		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
 		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphans, noEvents{}, cat, clock)),

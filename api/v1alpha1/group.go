@@ -52,6 +52,10 @@ const AnnotationPersonal = "forgeplane.dev/personal-uid"
 // limits they count.
 const LabelCreator = "forgeplane.dev/creator"
 
+// AnnotationOwner is on a group that was made over REST until the Membership that makes its creator the owner is there; its value is the
+// id and the UID of the User, as in 7/3f0c…. To set it takes the verb pin.
+const AnnotationOwner = "forgeplane.dev/owner"
+
 // GroupSpec declares a group.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type GroupSpec struct {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -45,18 +44,6 @@ func IsPersonal(ctx context.Context, c *catalog.Catalog, o client.Object, u *v1a
 	// It was made before there was the annotation; its membership has the UID.
 	m, err := c.GroupMembership(ctx, u, g)
 	return m != nil, err
-}
-
-// Owner declares that a user owns a group that is made for him. He is named by his id, as everywhere: whoever gets his username
-// later on, and with it the name of his object, is somebody else. The group's id is in the name because the memberships of a group
-// that was deleted may be there for a while when another one is made under its name.
-func Owner(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
-	return &v1alpha1.Membership{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
-		Spec: v1alpha1.MembershipSpec{
-			UserRef: catalog.Refer(u), GroupRef: ptr.To(catalog.ReferNamed(g)), Role: v1alpha1.RoleOwner,
-		},
-	}
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

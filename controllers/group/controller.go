@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -22,13 +23,15 @@ import (
 type Controller struct {
 	client  client.Client
 	catalog *catalog.Catalog
+	clock   clock.PassiveClock
 	frame   *frame.Frame[*v1alpha1.Group]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
-	return &Controller{client: c, catalog: cat, frame: frame.New(c, r,
-		frame.WithIDs[*v1alpha1.Group](ids), frame.WithClaims(cat.Register(), cat.GroupClaims))}
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock) *Controller {
+	k := &Controller{client: c, catalog: cat, clock: clk}
+	k.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Group](ids), frame.WithAnnotations(k.own), frame.WithClaims(cat.Register(), cat.GroupClaims))
+	return k
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=patch
@@ -50,7 +53,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one group up to date.
 func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcile.Result, error) {
-	return c.frame.Run(ctx, g, c.recordParent, c.claimPath)
+	return c.frame.Run(ctx, g, c.recordParent, c.claimPath, c.awaitOwner)
 }
 
 // recordParent keeps which group a path or an id led to, for as long as the reference stays as it is.

@@ -212,6 +212,22 @@ spec: {projectRef: {name: app}, branch: main}
 		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
 	})
 
+	It("is that a server is killed before it has made the owner of a group", func() {
+		var u v1alpha1.User
+		Expect(api.Get(ctx, client.ObjectKey{Name: developer.name}, &u)).To(Succeed())
+		Expect(api.Create(ctx, &v1alpha1.Group{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "yard", Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationOwner: fmt.Sprintf("%d/%s", u.Status.ID, u.UID)},
+			},
+			Spec: v1alpha1.GroupSpec{Path: "orphan", ParentRef: &v1alpha1.Reference{Name: "yard"}},
+		})).To(Succeed())
+		Eventually(func(g Gomega) {
+			member, _, err := own.as(root).GroupMembers.GetGroupMember("harbour/yard/orphan", developer.id)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(member.AccessLevel).To(Equal(gitlab.OwnerPermissions))
+		}).WithTimeout(soon).WithPolling(polling).Should(Succeed())
+	})
+
 	It("is that a user goes, and what was made for him over REST goes with him", func() {
 		team, leaver := own.newTeam(gitlab.PrivateVisibility), own.newUser(fresh("leaver"))
 		_, _, err := own.as(root).ProjectMembers.AddProjectMember(team.project.ID, &gitlab.AddProjectMemberOptions{

@@ -121,6 +121,24 @@ var _ = Describe("A REST id", func() {
 		})
 	}
 
+	It("comes with an owner only where REST has made the group: no tenant has Forgeplane make one", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "cluster-admin")
+		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the annotation forgeplane.dev/owner")))
+		acme := forge.Group("acme").In(space).Build()
+		acme.Annotations = map[string]string{v1alpha1.AnnotationOwner: "1/any"}
+		Eventually(func() error { return as.Create(ctx, acme.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Expect(apply(ctx, as, acme.DeepCopy())).To(refused)
+		bare := forge.Group("acme").In(space).Build()
+		bare.Annotations = map[string]string{"any": "thing"}
+		Expect(as.Create(ctx, bare)).To(Succeed())
+		annotate := `{"metadata":{"annotations":{"forgeplane.dev/owner":%q}}}`
+		Expect(as.Patch(ctx, bare.DeepCopy(), patch(annotate, "1/any"))).To(refused)
+		Expect(f.Live().Patch(ctx, bare.DeepCopy(), patch(annotate, "1/any"))).To(Succeed(), "by a cluster administrator")
+		Expect(as.Patch(ctx, bare.DeepCopy(), patch(annotate, "2/any"))).To(refused)
+		Expect(as.Patch(ctx, bare.DeepCopy(), patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), "left as it is")
+		Expect(as.Patch(ctx, bare.DeepCopy(), patch(`{"metadata":{"annotations":{"forgeplane.dev/owner":null}}}`))).To(Succeed(), "dropped")
+	})
+
 	It("is left alone, dropped and put back by a tenant who applies the same again", func(ctx SpecContext) {
 		as := tenant(ctx, "edit")
 		f.Run()
@@ -280,6 +298,8 @@ func apply(ctx context.Context, as client.Client, obj client.Object) error {
 	declared.SetGroupVersionKind(gvk)
 	declared.SetNamespace(obj.GetNamespace())
 	declared.SetName(obj.GetName())
+	declared.SetLabels(obj.GetLabels())
+	declared.SetAnnotations(obj.GetAnnotations())
 	text, err := json.Marshal(declared)
 	Expect(err).NotTo(HaveOccurred())
 	return as.Patch(ctx, declared, client.RawPatch(types.ApplyPatchType, text), client.FieldOwner("gitops"), client.ForceOwnership)

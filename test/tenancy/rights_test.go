@@ -129,9 +129,6 @@ var ofControllers = map[string]attack{
 	"make an access token": func(ctx SpecContext, c client.Client, _ string) error {
 		return c.Create(ctx, forge.AccessToken("mine").Build())
 	},
-	"make a member": func(ctx SpecContext, c client.Client, team string) error {
-		return c.Create(ctx, &v1alpha1.Membership{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "mine"}})
-	},
 	"ask whom RBAC admits": func(ctx SpecContext, c client.Client, _ string) error {
 		return c.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}})
 	},

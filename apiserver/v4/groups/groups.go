@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
 // Family serves groups.
@@ -103,6 +104,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 		ref, root := holder.Spec.ParentRef, len(above) == 0
 		return strings.EqualFold(holder.Spec.Path, r.Path) && root == (ref == nil) && (root || catalog.Names(*ref, above[0]))
 	}
+	if caller.User != nil {
+		owner.Expect(g, caller.User)
+	}
 	err := declare.CreateUnique(ctx, f.writer, g, same, key...)
 	if errors.Is(err, declare.ErrExists) {
 		return Group{}, taken()
@@ -122,11 +126,15 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	return f.show(catalog.Scope{Groups: chain}), nil
 }
 
-// own makes whoever has made a group its owner; a group that he cannot own does not stay.
+// own makes whoever has made a group its owner; a group that they cannot own does not stay. Where this is cut short, the controller of
+// groups does the rest.
 func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
-	err := f.writer.Create(ctx, namespace.Owner(u, g))
+	err := f.writer.Ensure(ctx, owner.Membership(u, g))
 	if err == nil {
-		return nil
+		return f.writer.Update(ctx, g, func() error {
+			owner.Settle(g)
+			return nil
+		})
 	}
 	return errors.Join(fmt.Errorf("making %s the owner of group %s: %w", u.Name, g.Spec.Path, err), f.writer.Discard(ctx, g))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
 // newForge returns a forge with the groups acme, acme/web and hidden. Mary owns acme.
@@ -368,5 +369,41 @@ func TestAGroupThatHasNoIDYet_isNotShown(t *testing.T) {
 		if got := f.As("root", "GET "+path, ""); got.Code != http.StatusNotFound {
 			t.Errorf("got %s", got)
 		}
+	}
+}
+
+// What a server that is killed in between leaves behind says whom the group is for, so that the controller can finish it.
+func TestAGroup_saysWhoIsToOwnItUntilTheyDo(t *testing.T) {
+	f := newForge(t)
+	otto := f.Refer(&v1alpha1.User{}, "otto")
+	killed := false
+	f.Before = func(_ string, o client.Object) error {
+		if _, ok := o.(*v1alpha1.Membership); ok {
+			killed = true
+		}
+		if killed {
+			return errors.New("the server is killed")
+		}
+		return nil
+	}
+	f.As("otto", "POST /groups", `{"name":"Cut","path":"cut"}`)
+	left, err := f.Catalog.ByPath(t.Context(), "cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, is := owner.Expected(left.(*v1alpha1.Group)); got != otto || !is {
+		t.Errorf("got %+v, want %+v", got, otto)
+	}
+
+	f.Before = nil
+	if got := f.As("otto", "POST /groups", `{"name":"New","path":"new"}`); got.Code != http.StatusCreated {
+		t.Fatal(got)
+	}
+	whole, err := f.Catalog.ByPath(t.Context(), "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, is := owner.Expected(whole.(*v1alpha1.Group)); is {
+		t.Errorf("it still says that %+v is to own it", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
 // Family serves projects.
@@ -177,7 +178,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 	if err := f.own(ctx, g, u); err != nil {
 		return nil, err
 	}
-	if err := f.writer.Ensure(ctx, namespace.Owner(u, g)); err != nil {
+	if err := f.writer.Ensure(ctx, owner.Membership(u, g)); err != nil {
 		return nil, err
 	}
 	// Somebody else may have been faster.
