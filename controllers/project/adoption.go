@@ -75,6 +75,10 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
 	}
 	c.events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
+	// Nobody else chooses it, and this project nothing else, before the cache shows it.
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), claimed); err != nil {
+		return fmt.Errorf("waiting for the cache to show RetainedRepository %s: %w", r.Name, err)
+	}
 	return nil
 }
 
@@ -266,11 +270,22 @@ func (i identifier) Allocate(ctx context.Context, obj frame.Identified) (int64, 
 	if r != nil {
 		_, err := i.controller.catalog.ProjectByID(ctx, r.Spec.Project.ID)
 		if errors.Is(err, catalog.ErrNotFound) {
-			return r.Spec.Project.ID, nil
+			return i.inherit(ctx, p, r)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
 	return i.Allocator.Allocate(ctx, obj)
+}
+
+// inherit returns the id of a repository for the one project that takes it, and has a place for it.
+func (i identifier) inherit(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) (int64, error) {
+	if err := i.controller.place(ctx, p.DeepCopy()); err != nil {
+		return 0, err
+	}
+	if err := i.controller.claim(ctx, p, r); err != nil {
+		return 0, err
+	}
+	return r.Spec.Project.ID, nil
 }

@@ -5,11 +5,61 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	. "github.com/onsi/gomega/gstruct"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
+
+var _ = Describe("A retained repository that two projects name", func() {
+	It("gives its id to the one that adopts it, and not to one that has no place for it", func() {
+		r, commit := leave(forge.Project("website").In(acme).Build())
+		astray := forge.Project("astray").In(forge.Group("missing").In(namespace).Build()).Build()
+		astray.Spec.AdoptRepository = "website"
+		f.Create(astray)
+		f.ExpectWaiting(astray, v1alpha1.ReasonReferenceNotFound, "groupRef", "missing")
+		Expect(astray.Spec.ID).To(BeZero())
+
+		web := forge.Project("web").In(acme).Build()
+		web.Spec.AdoptRepository = "website"
+		f.Create(web)
+		expectAdopted(web, commit)
+		Expect(web.Status.ID).To(Equal(r.Spec.Project.ID))
+
+		f.Create(forge.Group("missing").In(namespace).Build())
+		f.ExpectWaiting(astray, v1alpha1.ReasonReferenceNotFound, "adoptRepository", "website", "name another one, or None to begin with a new one")
+		Expect(astray.Status.ID).To(BeZero())
+		f.Change(astray, func() { astray.Spec.AdoptRepository = v1alpha1.AdoptNone })
+		missing := forge.Group("missing").In(namespace).Build()
+		f.Refresh(missing)
+		f.ExpectReady(missing, astray)
+		Expect(astray.Status.ID).NotTo(Or(BeZero(), Equal(web.Status.ID)))
+	})
+
+	It("goes with its id to one of two that are declared at once", func() {
+		r, _ := leave(forge.Project("website").In(acme).Build())
+		f.Run()
+		one, two := forge.Project("one").In(acme).Build(), forge.Project("two").In(acme).Build()
+		one.Spec.AdoptRepository, two.Spec.AdoptRepository = "website", "website"
+		f.Create(one, two)
+		Eventually(func(g Gomega) {
+			f.Refresh(one, two)
+			adopter, other := one, two
+			if two.Status.AdoptedRepository != "" {
+				adopter, other = two, one
+			}
+			g.Expect(adopter.Status.AdoptedRepository).To(Equal(r.Name))
+			g.Expect(adopter.Status.ID).To(Equal(r.Spec.Project.ID))
+			g.Expect(other.Status.AdoptedRepository).To(BeEmpty())
+			g.Expect(other.Status.ID).To(BeZero())
+			g.Expect(meta.FindStatusCondition(other.Status.Conditions, v1alpha1.ConditionReady)).To(PointTo(And(
+				HaveField("Reason", v1alpha1.ReasonReferenceNotFound), HaveField("Message", ContainSubstring("None to begin with a new one")),
+			)))
+		}).WithTimeout(3 * settle).WithPolling(polling).Should(Succeed())
+	})
+})
 
 var _ = Describe("Where several deleted projects have left a repository", func() {
 	// left is a record as a project leaves one, in this namespace, without a repository: enough to be asked about.
