@@ -61,6 +61,13 @@ type JobTokenScopeStatus struct {
 	// +listType=atomic
 	// +optional
 	Allowlist []ObservedAllowlistEntry `json:"allowlist,omitempty"`
+
+	// recordedAllowlist has the entries of the declared one that name a project by path or id alone, each with the uid of the project
+	// that it led to: another project that gets the path or id later, in another namespace, is not let in.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	RecordedAllowlist []AllowlistEntry `json:"recordedAllowlist,omitempty"`
 }
 
 // JobTokenScope says which projects' job tokens may be used in a project.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/events"
@@ -61,7 +62,7 @@ func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) (
 
 // reconcile looks up the project of the scope, and does the rest with it.
 func (c *Controller) reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) error {
-	s.Status = v1alpha1.JobTokenScopeStatus{CommonStatus: s.Status.CommonStatus}
+	s.Status = v1alpha1.JobTokenScopeStatus{CommonStatus: s.Status.CommonStatus, RecordedAllowlist: recorded(s)}
 	scope, err := c.catalog.TargetScope(ctx, s.Namespace, &s.Spec.ProjectRef, nil)
 	if err != nil {
 		return reference.Unresolved("projectRef", err)
@@ -86,27 +87,61 @@ func (c *Controller) reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) e
 
 // resolve shows what each entry leads to. Those that lead nowhere let nobody in, and are all named; the others count.
 func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope) (unresolved, err error) {
-	var names []string
+	var names, replaced []string
 	for i, e := range s.Spec.Allowlist {
 		observed := v1alpha1.ObservedAllowlistEntry{ID: e.ProjectRef.ID, Path: e.ProjectRef.Path}
 		allowed, err := c.catalog.Allowed(ctx, s, e)
 		switch {
+		case errors.Is(err, catalog.ErrEntryReplaced):
+			replaced = append(replaced, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
 		case errors.Is(err, catalog.ErrNotFound):
 			names = append(names, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
 		case err != nil:
 			return nil, err
 		default:
 			observed.Resolved = true
+			record(s, e, allowed.Project)
 			if tells(s, allowed) {
 				observed.ID, observed.Path = allowed.Project.RESTID(), allowed.Path()
 			}
 		}
 		s.Status.Allowlist = append(s.Status.Allowlist, observed)
 	}
-	if len(names) == 0 {
+	var wrong []string
+	if len(names) > 0 {
+		wrong = append(wrong, "these entries lead to no project: "+strings.Join(names, ", "))
+	}
+	if len(replaced) > 0 {
+		wrong = append(wrong, "these entries lead to another project than the one that was let in, and do not let it in: "+
+			strings.Join(replaced, ", ")+"; remove an entry and declare it anew, or name the uid beside it, to let that one in")
+	}
+	if len(wrong) == 0 {
 		return nil, nil
 	}
-	return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "these entries lead to no project: %s", strings.Join(names, ", ")), nil
+	return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "%s", strings.Join(wrong, "; ")), nil
+}
+
+// recorded is what the status says of where entries led that are still declared.
+func recorded(s *v1alpha1.JobTokenScope) (led []v1alpha1.AllowlistEntry) {
+	for _, e := range s.Spec.Allowlist {
+		if r := catalog.LedTo(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
+			led = append(led, v1alpha1.AllowlistEntry{ProjectRef: *r})
+		}
+	}
+	return led
+}
+
+// record keeps which project a path or id has led to, for as long as the entry stays as it is.
+func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Project) {
+	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
+		return
+	}
+	led := catalog.LedTo(s, e)
+	if led == nil {
+		s.Status.RecordedAllowlist = append(s.Status.RecordedAllowlist, e)
+		led = &s.Status.RecordedAllowlist[len(s.Status.RecordedAllowlist)-1].ProjectRef
+	}
+	led.UID = string(p.UID)
 }
 
 // tells reports whether whoever reads the scope may learn the path of an id, and the id of a path: of a project in the same

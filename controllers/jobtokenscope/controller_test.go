@@ -122,6 +122,63 @@ var _ = Describe("An entry of a job token scope", func() {
 	})
 })
 
+var _ = Describe("An entry by path or id of a project in another namespace", func() {
+	// replace has another project of the other namespace in the place of the one that was let in.
+	replace := func() *v1alpha1.Project {
+		GinkgoHelper()
+		id := tool.Spec.ID
+		f.Delete(tool)
+		_, err := f.ReconcileOnce(tool)
+		Expect(err).NotTo(HaveOccurred())
+		f.ExpectGone(tool)
+		again := forge.Project("tool").In(bolt).ID(id).Build()
+		again.Spec.AdoptRepository = v1alpha1.AdoptNone
+		f.Create(again)
+		return again
+	}
+
+	It("does not let in another one that is made anew, until it is declared anew or names its uid", func() {
+		s := forge.JobTokenScope("s").Of(website).Allowing(byPath("bolt/tool"), byID(20), byName("website")).Build()
+		f.Create(s)
+		f.ExpectReady(s)
+		Expect(s.Status.RecordedAllowlist).To(Equal([]v1alpha1.AllowlistEntry{
+			{ProjectRef: v1alpha1.Reference{Path: "bolt/tool", UID: string(tool.UID)}}, {ProjectRef: v1alpha1.Reference{ID: 20, UID: string(tool.UID)}},
+		}))
+		was := s.Status.RecordedAllowlist
+
+		again := replace()
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "these entries lead to another project than the one that was let in",
+			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); remove an entry and declare it anew, or name the uid beside it")
+		Expect(s.Status.RecordedAllowlist).To(Equal(was))
+		Expect(s.Status.Allowlist[0].Resolved).To(BeFalse())
+		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeFalse())
+
+		f.Change(s, func() { s.Spec.Allowlist[0].ProjectRef.UID = string(again.UID) })
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not let it in: allowlist[1] (with id 20);")
+		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeTrue())
+		entries := s.Spec.Allowlist
+		f.Change(s, func() { s.Spec.Allowlist = nil })
+		f.ExpectReady(s)
+		Expect(s.Status.RecordedAllowlist).To(BeEmpty())
+		entries[0].ProjectRef.UID = ""
+		f.Change(s, func() { s.Spec.Allowlist = entries })
+		f.ExpectReady(s)
+		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeTrue())
+	})
+
+	It("is still the first one's when its own project was away", func() {
+		s := forge.JobTokenScope("s").Of(website).Allowing(byPath("bolt/tool")).Build()
+		f.Create(s)
+		f.ExpectReady(s)
+		f.Change(website, func() { website.Spec.GroupRef = byName("nowhere") })
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "projectRef")
+		again := replace()
+		f.Change(website, func() { website.Spec.GroupRef = byName(acme.Name) })
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "allowlist[0] (bolt/tool)")
+		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeFalse())
+	})
+})
+
 var _ = Describe("The project of a job token scope", func() {
 	DescribeTable("is found",
 		func(ref v1alpha1.Reference) {

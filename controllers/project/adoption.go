@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -144,7 +145,7 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 	if p.Namespace != was.Namespace || p.RESTID() != was.ID {
 		return nil
 	}
-	scopes, err := c.catalog.JobTokenScopesNaming(ctx, was.ID, was.UID)
+	scopes, err := c.catalog.JobTokenScopesNaming(ctx, was.ID, was.FullPath, was.UID)
 	if err != nil || len(scopes) == 0 {
 		return err
 	}
@@ -152,19 +153,37 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 		return err
 	}
 	for _, j := range scopes {
-		written := j.DeepCopy()
-		for i := range written.Spec.Allowlist {
-			if ref := &written.Spec.Allowlist[i].ProjectRef; ref.ID == was.ID && ref.UID == was.UID {
-				ref.UID = string(p.UID)
-			}
-		}
 		told := audit.Because(ctx, audit.Event{Action: "adopt", Reason: fmt.Sprintf("the entry of project %d had uid %s", was.ID, was.UID)})
-		err := c.client.Patch(told, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
+		if err := c.succeedIn(told, j, p, was); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("putting the new UID into JobTokenScope %s: %w", client.ObjectKeyFromObject(j), err)
 		}
 	}
 	return nil
+}
+
+// succeedIn is succeed for one job token scope: in the entries that have the UID, and in what the status says of where others led.
+func (c *Controller) succeedIn(ctx context.Context, j *v1alpha1.JobTokenScope, p *v1alpha1.Project, was v1alpha1.FormerProject) error {
+	written := j.DeepCopy()
+	for i := range written.Spec.Allowlist {
+		if ref := &written.Spec.Allowlist[i].ProjectRef; ref.ID == was.ID && ref.UID == was.UID {
+			ref.UID = string(p.UID)
+		}
+	}
+	if !equality.Semantic.DeepEqual(j.Spec, written.Spec) {
+		if err := c.client.Patch(ctx, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{})); err != nil {
+			return err
+		}
+	}
+	before := written.DeepCopy()
+	for i := range written.Status.RecordedAllowlist {
+		if led := &written.Status.RecordedAllowlist[i].ProjectRef; led.UID == was.UID {
+			led.UID = string(p.UID)
+		}
+	}
+	if equality.Semantic.DeepEqual(before.Status, written.Status) {
+		return nil
+	}
+	return c.client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.

@@ -132,8 +132,12 @@ var _ = Describe("A project that is deleted and applied again", func() {
 	It("is let in where the deleted one was, by its id and UID", func() {
 		web := forge.Project("website").In(acme).Build()
 		other := forge.Project("other").In(acme).Build()
-		f.Create(web, other)
-		f.ExpectReady(web, other)
+		third := forge.Project("third").In(acme).Build()
+		f.Create(web, other, third)
+		f.ExpectReady(web, other, third)
+		byPath := forge.JobTokenScope("third").Of(third).Allowing(v1alpha1.Reference{Path: "acme/website"}).Build()
+		f.Create(byPath)
+		f.ExpectReady(byPath)
 		scope := forge.JobTokenScope("other").Of(other).Build()
 		scope.Spec.Allowlist = []v1alpha1.AllowlistEntry{
 			{ProjectRef: catalog.Refer(web)}, {ProjectRef: v1alpha1.Reference{ID: web.Spec.ID + 100, UID: string(web.UID)}},
@@ -150,6 +154,8 @@ var _ = Describe("A project that is deleted and applied again", func() {
 			HaveField("ProjectRef", catalog.Refer(again)), HaveField("ProjectRef.UID", scope.Spec.Allowlist[1].ProjectRef.UID),
 		))
 		Expect(scope.Spec.Allowlist[1].ProjectRef.UID).NotTo(Equal(string(again.UID)), "that was another id's")
+		f.Refresh(byPath)
+		Expect(byPath.Status.RecordedAllowlist).To(ConsistOf(HaveField("ProjectRef", v1alpha1.Reference{Path: "acme/website", UID: string(again.UID)})))
 	})
 
 	It("is told of in the audit log, with the recorded UID and the new one", func() {

@@ -173,7 +173,7 @@ func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.Retain
 	case len(mine) > 1:
 		return nil, undecided("several projects of this name have left a repository: %s", decide(asked))
 	case p.Spec.AdoptRepository != "":
-		return nil, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "adoptRepository: no deleted project of this namespace has left a repository %s that is "+
+		return nil, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "adoptRepository: no deleted project of this namespace has left a repository %s that "+
 			"can still be adopted: name another one, or None to begin with a new one", p.Spec.AdoptRepository)
 	case len(others) == 0:
 		return nil, nil

@@ -79,6 +79,7 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=get;create;delete
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories/status,verbs=patch
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=patch
+// +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create

@@ -37,18 +37,43 @@ func (c *Catalog) JobTokenScopeKeys(ctx context.Context, obj client.Object) []st
 	return c.ProjectKeys(ctx, p)
 }
 
-// JobTokenScopesNaming returns the job token scopes, of whatever namespace, in which an entry names a project by this id and UID.
-func (c *Catalog) JobTokenScopesNaming(ctx context.Context, id int64, uid string) ([]*v1alpha1.JobTokenScope, error) {
-	found, err := c.jobTokenScopes(ctx, IndexGrantee, idKey(id))
+// JobTokenScopesNaming returns the job token scopes, of whatever namespace, in which an entry names a project by this id and UID, or is
+// recorded to have led by its id or full path to the one of this UID. The path may be empty.
+func (c *Catalog) JobTokenScopesNaming(ctx context.Context, id int64, fullPath, uid string) ([]*v1alpha1.JobTokenScope, error) {
+	keys := []string{idKey(id)}
+	if fullPath != "" {
+		keys = append(keys, pathKey(fullPath))
+	}
+	found, err := c.jobTokenScopes(ctx, IndexGrantee, keys...)
 	return slices.DeleteFunc(found, func(j *v1alpha1.JobTokenScope) bool {
 		return !slices.ContainsFunc(j.Spec.Allowlist, func(e v1alpha1.AllowlistEntry) bool {
 			return e.ProjectRef.ID == id && e.ProjectRef.UID == uid
-		})
+		}) && !slices.ContainsFunc(j.Status.RecordedAllowlist, func(led v1alpha1.AllowlistEntry) bool { return led.ProjectRef.UID == uid })
 	}), err
 }
 
+// ErrEntryReplaced says that the path or id of an entry belongs to another tenant's project than the one that it led to. It is an
+// ErrNotFound.
+var ErrEntryReplaced = fmt.Errorf("belongs to another project than the one that was let in: to let that one in, declare the entry anew or "+
+	"name the uid beside it: %w", ErrNotFound)
+
+// LedTo returns what the status of a job token scope says of where an entry led that names its project by path or id alone; nil when
+// it says nothing of the entry as it is now.
+func LedTo(j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) *v1alpha1.Reference {
+	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
+		return nil
+	}
+	for i := range j.Status.RecordedAllowlist {
+		if led := &j.Status.RecordedAllowlist[i].ProjectRef; sameButUID(*led, e.ProjectRef) {
+			return led
+		}
+	}
+	return nil
+}
+
 // Allowed returns the project that an entry of a job token scope lets in, of whatever namespace, or ErrNotFound. One that is
-// being deleted, or has no valid place in the tree, is not found: what holds it up is not for another namespace to know.
+// being deleted, or has no valid place in the tree, is not found: what holds it up is not for another namespace to know. ErrEntryReplaced is one that
+// whoever declared the entry does not know of.
 func (c *Catalog) Allowed(ctx context.Context, j *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry) (Scope, error) {
 	p, err := c.anyProject(ctx, j.Namespace, e.ProjectRef)
 	if err != nil {
@@ -59,7 +84,13 @@ func (c *Catalog) Allowed(ctx context.Context, j *v1alpha1.JobTokenScope, e v1al
 		p, err = nil, nil
 	}
 	if err == nil && (p == nil || !p.DeletionTimestamp.IsZero()) {
-		err = fmt.Errorf("project %s: %w", Show(e.ProjectRef), ErrNotFound)
+		err = ErrNotFound
+	}
+	if led := LedTo(j, e); err == nil && led != nil && led.UID != string(p.UID) && p.Namespace != j.Namespace {
+		err = ErrEntryReplaced
+	}
+	if errors.Is(err, ErrNotFound) {
+		return Scope{}, fmt.Errorf("project %s: %w", Show(e.ProjectRef), err)
 	}
 	return s, err
 }

@@ -1,11 +1,13 @@
 package catalog_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -73,6 +75,41 @@ func TestAnEntryOfAJobTokenScope(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(allowed).To(Equal(tt.want != "" && got.Project.UID == p.UID), "%+v: %s", tt.ref, p.Name)
 		}
+	}
+}
+
+// Whoever gets the path or the id that others have let in gets nothing of that, unless it is in the namespace of who declared it.
+func TestAnEntryThatLedToAProject_letsInNoOtherOfAnotherNamespace(t *testing.T) {
+	g := NewWithT(t)
+	world, web := tenantWorld(t)
+	c := world.Catalog()
+	foreign := get(t, world.Reader(), "b", "web")
+	led := func(ref v1alpha1.Reference, uid types.UID) v1alpha1.Reference {
+		ref.UID = string(uid)
+		return ref
+	}
+	for _, tt := range []struct {
+		name           string
+		entry, led     v1alpha1.Reference
+		project        *v1alpha1.Project
+		in, isReplaced bool
+	}{
+		{"never seen", byPath("bolt/web"), v1alpha1.Reference{}, foreign, true, false},
+		{"the same", byPath("bolt/web"), led(byPath("bolt/web"), foreign.UID), foreign, true, false},
+		{"another one by path", byPath("bolt/web"), led(byPath("bolt/web"), "former"), foreign, false, true},
+		{"another one by id", byID(200), led(byID(200), "former"), foreign, false, true},
+		{"declared in another way since", byID(200), led(byPath("bolt/web"), "former"), foreign, true, false},
+		{"named by its uid", led(byPath("bolt/web"), foreign.UID), led(byPath("bolt/web"), "former"), foreign, true, false},
+		{"another one of the own namespace", byPath("acme/sub/web"), led(byPath("acme/sub/web"), "former"), web, true, false},
+	} {
+		s := jobTokenScope("a", "s", byName("web"), tt.entry)
+		s.Status.RecordedAllowlist = []v1alpha1.AllowlistEntry{{ProjectRef: tt.led}}
+		allowed, err := c.Allows(t.Context(), s, tt.project)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(allowed).To(Equal(tt.in), tt.name)
+		_, err = c.Allowed(t.Context(), s, s.Spec.Allowlist[0])
+		g.Expect(errors.Is(err, catalog.ErrEntryReplaced)).To(Equal(tt.isReplaced), tt.name)
+		g.Expect(errors.Is(err, catalog.ErrNotFound)).To(Equal(!tt.in), tt.name)
 	}
 }
 

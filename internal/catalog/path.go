@@ -102,9 +102,13 @@ func Recorded(g *v1alpha1.Group) bool {
 	if g.Spec.ParentRef == nil || g.Status.ParentRef == nil {
 		return false
 	}
-	now, led := *g.Spec.ParentRef, *g.Status.ParentRef
-	now.UID, led.UID = "", ""
-	return now == led
+	return sameButUID(*g.Spec.ParentRef, *g.Status.ParentRef)
+}
+
+// sameButUID reports whether two references name an object in the same way.
+func sameButUID(a, b v1alpha1.Reference) bool {
+	a.UID, b.UID = "", ""
+	return a == b
 }
 
 // admits reports whether parent takes groups from a namespace.
