@@ -139,6 +139,24 @@ var _ = Describe("A REST id", func() {
 		Expect(as.Patch(ctx, bare.DeepCopy(), patch(`{"metadata":{"annotations":{"forgeplane.dev/owner":null}}}`))).To(Succeed(), "dropped")
 	})
 
+	It("does not make a group that of somebody's personal projects: no tenant marks one so", func(ctx SpecContext) {
+		as := tenant(ctx, "edit", "cluster-admin")
+		refused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit the label forgeplane.dev/personal and the annotation")))
+		marked := forge.Group("acme").In(space).Build()
+		marked.Labels = map[string]string{v1alpha1.LabelPersonal: "1"}
+		Eventually(func() error { return as.Create(ctx, marked.DeepCopy(), client.DryRunAll) }).WithTimeout(20 * time.Second).Should(refused)
+		Expect(apply(ctx, as, marked.DeepCopy())).To(refused)
+		acme := forge.Group("acme").In(space).Build()
+		Expect(as.Create(ctx, acme)).To(Succeed())
+		for _, mark := range []string{`{"metadata":{"labels":{"forgeplane.dev/personal":%q}}}`, `{"metadata":{"annotations":{"forgeplane.dev/personal-uid":%q}}}`} {
+			Expect(as.Patch(ctx, acme.DeepCopy(), patch(mark, "1"))).To(refused, mark)
+			Expect(f.Live().Patch(ctx, acme.DeepCopy(), patch(mark, "1"))).To(Succeed(), "by a cluster administrator")
+			Expect(as.Patch(ctx, acme.DeepCopy(), patch(mark, "2"))).To(refused, mark)
+		}
+		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"metadata":{"labels":{"a":"b"}}}`))).To(Succeed(), "left as it is")
+		Expect(as.Patch(ctx, acme.DeepCopy(), patch(`{"metadata":{"labels":{"forgeplane.dev/personal":null}}}`))).To(Succeed(), "dropped")
+	})
+
 	It("is left alone, dropped and put back by a tenant who applies the same again", func(ctx SpecContext) {
 		as := tenant(ctx, "edit")
 		f.Run()
