@@ -118,6 +118,27 @@ func TestPush_bomb(t *testing.T) {
 	})
 }
 
+// A repository with as many refs as it may have can be pushed to, and lose some.
+func TestPush_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
+	f := newForgeOn(t, git.Options{Limits: git.Limits{Refs: 3}})
+	p := f.add(t, "group/project", "sha1")
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	url := f.url(developer, "group/project")
+	c.Git(t, "push", "--quiet", url, "main:main", "main:topic")
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", url, "main:refs/tags/1", "main:refs/tags/2"),
+			"remote: The repository would have 4 branches and tags, more than the 3 that the server allows. Delete some of them first.")
+	})
+	c.Git(t, "push", "--quiet", url, "main:refs/tags/1")
+	c.Commit(t, "a", "2")
+	f.unchanged(t, p, func() {
+		contains(t, c.Refused(t, "push", url, "main", "main:refs/tags/2", ":refs/tags/1"), "would have 4 branches and tags")
+	})
+	c.Git(t, "push", "--quiet", url, "main", ":refs/tags/1")
+	c.Git(t, "push", "--quiet", url, "main:refs/tags/2")
+}
+
 // A full repository takes nothing more, and can be made smaller.
 func TestPush_fullRepository(t *testing.T) {
 	const sentence = "remote: The repository would have more than the 1 MiB that the server allows a repository on disk. Nothing can be added to it."

@@ -28,7 +28,7 @@ type push struct {
 
 	// Set by the hook's question, before the stage is accepted.
 	updates []hook.Update
-	end     func()            // no longer counts among the writers
+	end     func()            // no longer counts among the writers, nor do its refs besides those that are there
 	reasons map[string]string // by ref, why it is refused
 }
 
@@ -108,13 +108,14 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	if err != nil {
 		return hook.Verdict{Text: ReadOnly}
 	}
+	p.end = end
 	defer func() {
 		if r := recover(); r != nil {
 			p.Log.Error(fmt.Errorf("panic: %v", r), "checking a push", "project", p.path, "stack", string(debug.Stack()))
 			verdict = hook.Verdict{Text: failure}
 		}
 		if !verdict.Accepted {
-			end()
+			p.end()
 		}
 	}()
 	text, err := p.decide(ctx, asked)
@@ -124,7 +125,7 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // who has gone away needs no decision
 		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
 	}
-	p.updates, p.end = asked.Updates, end
+	p.updates = asked.Updates
 	if text == "" && p.stage.CompareAndSwap(unchecked, accepted) {
 		return hook.Verdict{Accepted: true}
 	}
@@ -144,7 +145,7 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 		refs[i] = git.RefUpdate{Ref: u.Ref, Old: u.Old, New: u.New}
 		updates[i] = change.Update{RefUpdate: refs[i], Via: protection.Push, Repository: p.project.Repository, Quarantine: quarantine}.Remembered()
 	}
-	if err := p.project.Repository.CheckPush(ctx, quarantine, refs...); git.LimitReached(err) != "" {
+	if err := p.within(ctx, quarantine, refs); git.LimitReached(err) != "" {
 		return refusals{git.LimitReached(err)}.String(), nil
 	} else if err != nil {
 		return "", err
@@ -159,6 +160,20 @@ func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err
 		}
 	}
 	return "", nil
+}
+
+// within returns a *git.LimitError where the push is more than the server allows.
+func (p *push) within(ctx context.Context, q *git.Quarantine, refs []git.RefUpdate) error {
+	if err := p.project.Repository.CheckPush(ctx, q, refs...); err != nil {
+		return err
+	}
+	release, err := p.project.Repository.ReserveRefs(refs...)
+	if err != nil {
+		return err
+	}
+	end := p.end
+	p.end = func() { release(); end() }
+	return nil
 }
 
 // What a pusher reads whose token or account has ended since the push began.

@@ -14,13 +14,14 @@ import (
 type limits struct {
 	memory, memoryTotal, archive, push, unpacked, repository, imported, importUnpacked resource.QuantityValue
 	cpu, importTime                                                                    time.Duration
+	refs                                                                               int64
 }
 
 func defaultLimits() limits {
 	d := git.DefaultLimits
 	return limits{
 		memory: bytesValue(d.Memory), memoryTotal: bytesValue(git.HalfMemory()), archive: bytesValue(d.Archive), push: bytesValue(d.Push), unpacked: bytesValue(d.PushUnpacked), repository: bytesValue(d.Repository),
-		imported: bytesValue(d.Import), importUnpacked: bytesValue(d.ImportUnpacked), cpu: d.CPU, importTime: d.ImportTime,
+		imported: bytesValue(d.Import), importUnpacked: bytesValue(d.ImportUnpacked), cpu: d.CPU, importTime: d.ImportTime, refs: d.Refs,
 	}
 }
 
@@ -36,6 +37,7 @@ func (l *limits) bind(f *pflag.FlagSet) {
 	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each object of a push or an import when it is unpacked; 0 for any size")
 	f.Var(&l.unpacked, "max-push-unpacked-size", "size of all objects of one push together when they are unpacked; 0 for any size")
 	f.Var(&l.repository, "max-repository-size", "size on disk from which on a repository takes nothing more; 0 for any size")
+	f.Int64Var(&l.refs, "max-refs", l.refs, "how many branches and tags a repository may have; 0 for any number")
 	f.Var(&l.imported, "max-import-size", "size on disk of an imported repository; 0 for any size")
 	f.Var(&l.importUnpacked, "max-import-unpacked-size", "size of all objects of an import together when they are unpacked; 0 for any size")
 	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "how long an import may take; 0 for any time")
@@ -58,6 +60,9 @@ func (l *limits) validate() error {
 			return fmt.Errorf("--%s must be a size, or 0 for any size, not %s", flag, value)
 		}
 	}
+	if l.refs < 0 {
+		return fmt.Errorf("--max-refs must be a number, or 0 for any number, not %d", l.refs)
+	}
 	for flag, value := range map[string]time.Duration{"git-cpu-limit": l.cpu, "import-timeout": l.importTime} {
 		if value != 0 && value < time.Second {
 			return fmt.Errorf("--%s must be 1s or more, or 0 for any time, not %s", flag, value)
@@ -70,7 +75,7 @@ func (l *limits) validate() error {
 func (l *limits) git() git.Limits {
 	size := func(q resource.QuantityValue) int64 { return unlimited(q.Value()) }
 	return git.Limits{
-		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), PushUnpacked: size(l.unpacked), Repository: size(l.repository),
+		Memory: size(l.memory), MemoryTotal: size(l.memoryTotal), CPU: unlimited(l.cpu), Archive: size(l.archive), Push: size(l.push), PushUnpacked: size(l.unpacked), Repository: size(l.repository), Refs: unlimited(l.refs),
 		Import: size(l.imported), ImportTime: unlimited(l.importTime), ImportUnpacked: size(l.importUnpacked),
 	}
 }

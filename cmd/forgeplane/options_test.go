@@ -46,6 +46,7 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--max-push-unpacked-size":     {"--max-push-unpacked-size=-1Gi"},
 		"--max-push-size":              {"--max-push-size=-1Gi"},
 		"--max-repository-size":        {"--max-repository-size=-1"},
+		"--max-refs":                   {"--max-refs=-1"},
 		"--max-import-size":            {"--max-import-size=-1"},
 		"--max-import-unpacked-size":   {"--max-import-unpacked-size=-1Gi"},
 		"--import-timeout":             {"--import-timeout=-1s"},
@@ -72,18 +73,18 @@ func TestLimits_zeroIsNone(t *testing.T) {
 	usual.MemoryTotal = git.HalfMemory()
 	g.Expect(usual.MemoryTotal).To(BeNumerically(">", 0))
 	g.Expect(parse(t).gitLimits.git()).To(Equal(usual))
-	none := parse(t, "--git-memory-limit=0", "--git-memory-total=0", "--git-cpu-limit=0s", "--max-archive-size=0", "--max-push-size=0", "--max-push-unpacked-size=0", "--max-repository-size=0",
+	none := parse(t, "--git-memory-limit=0", "--git-memory-total=0", "--git-cpu-limit=0s", "--max-archive-size=0", "--max-push-size=0", "--max-push-unpacked-size=0", "--max-repository-size=0", "--max-refs=0",
 		"--max-import-size=0", "--max-import-unpacked-size=0", "--import-timeout=0s")
 	g.Expect(none.validate()).To(Succeed())
 	g.Expect(none.gitLimits.git()).To(Equal(git.Limits{
-		Memory: -1, MemoryTotal: -1, CPU: -1, Archive: -1, Push: -1, PushUnpacked: -1, Repository: -1, Import: -1, ImportTime: -1, ImportUnpacked: -1,
+		Memory: -1, MemoryTotal: -1, CPU: -1, Archive: -1, Push: -1, PushUnpacked: -1, Repository: -1, Refs: -1, Import: -1, ImportTime: -1, ImportUnpacked: -1,
 	}))
 	chosen := parse(t, "--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=1m", "--max-archive-size=3M", "--max-push-size=4Mi", "--max-push-unpacked-size=8Mi",
-		"--max-repository-size=5Mi",
+		"--max-repository-size=5Mi", "--max-refs=7",
 		"--max-import-size=6Mi", "--max-import-unpacked-size=9Mi", "--import-timeout=7m")
 	g.Expect(chosen.validate()).To(Succeed())
 	g.Expect(chosen.gitLimits.git()).To(Equal(git.Limits{
-		Memory: 2 << 30, MemoryTotal: 3 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, PushUnpacked: 8 << 20, Repository: 5 << 20, Import: 6 << 20, ImportTime: 7 * time.Minute, ImportUnpacked: 9 << 20,
+		Memory: 2 << 30, MemoryTotal: 3 << 30, CPU: time.Minute, Archive: 3_000_000, Push: 4 << 20, PushUnpacked: 8 << 20, Repository: 5 << 20, Refs: 7, Import: 6 << 20, ImportTime: 7 * time.Minute, ImportUnpacked: 9 << 20,
 	}))
 }
 

@@ -154,28 +154,33 @@ func hasFileBelow(dir string) (found bool, err error) {
 }
 
 // packsRef reports whether a file of packed refs has one in it whose name begins like this. The refs are in the order of their names.
-func packsRef(file, prefix string) (bool, error) {
+func packsRef(file, prefix string) (found bool, err error) {
+	err = packedRefs(file, func(name []byte) bool {
+		found = bytes.HasPrefix(name, []byte(prefix))
+		return !found && string(name) < prefix
+	})
+	return found, err
+}
+
+// packedRefs calls more with the names of the refs in a file of packed refs, as long as it says so.
+func packedRefs(file string, more func(name []byte) bool) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for refs: %w", err)
+		return fmt.Errorf("looking for refs: %w", err)
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		_, name, ok := bytes.Cut(lines.Bytes(), []byte(" "))
-		switch {
-		case !ok || lines.Bytes()[0] == '#':
-		case bytes.HasPrefix(name, []byte(prefix)):
-			return true, nil
-		case string(name) > prefix:
-			return false, nil
+		if ok && lines.Bytes()[0] != '#' && !more(name) {
+			return nil
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return false, fmt.Errorf("looking for refs: %w", err)
+		return fmt.Errorf("looking for refs: %w", err)
 	}
-	return false, nil
+	return nil
 }

@@ -70,6 +70,7 @@ type Engine struct {
 	walks, archives, blobs *fair.Slots
 	held                   *fair.Memory
 	limits                 Limits
+	reservations           reservations
 	scratch                func() (string, error)
 }
 

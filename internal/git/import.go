@@ -118,6 +118,12 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	if err := r.admitImport(ctx); err != nil {
 		return err
 	}
+	// The other side may have said something else a moment ago.
+	if refs, err := r.countRefs(); err != nil {
+		return err
+	} else if err := r.engine.admitRefs(refs); err != nil {
+		return err
+	}
 	if err := r.run(ctx, r.command("pack-refs", "--all")); err != nil {
 		return err
 	}
@@ -147,14 +153,19 @@ func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string,
 			format = map[int]string{40: "sha1", 64: "sha256"}[len(value)]
 		}
 	}
-	if refs > maxImportedRefs {
-		return "", "", limitf("The repository has %d branches and tags, more than the %d that the server allows an import.", refs, maxImportedRefs)
+	if err := e.admitRefs(refs); err != nil {
+		return "", "", err
 	}
 	return branch, format, lines.Err()
 }
 
-// maxImportedRefs is how many branches and tags an import may have: git makes a file for each of them at first, and syncs it.
-const maxImportedRefs = 100_000
+// admitRefs returns a *LimitError for an import with so many refs.
+func (e *Engine) admitRefs(refs int) error {
+	if limit := e.limits.Refs; limit > 0 && int64(refs) > limit {
+		return limitf("The repository has %d branches and tags, more than the %d that the server allows.", refs, limit)
+	}
+	return nil
+}
 
 // limit returns a context that ends with a cause when the repository takes more than limit bytes, and a func that ends the watch.
 func (r *Repository) limit(ctx context.Context, limit int64, cause error) (context.Context, func()) {

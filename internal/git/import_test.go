@@ -220,7 +220,7 @@ func TestImport_ofTooManyRefs(t *testing.T) {
 	}
 	r := repository(t, newEngine(t), t.TempDir(), "1.git")
 	err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true})
-	if git.LimitReached(err) != "The repository has 100002 branches and tags, more than the 100000 that the server allows an import." {
+	if git.LimitReached(err) != "The repository has 100002 branches and tags, more than the 100000 that the server allows." {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,6 +27,9 @@ type Limits struct {
 	PushUnpacked int64
 	// Repository is how many bytes a repository may have on disk before it takes no more. 10 GiB by default.
 	Repository int64
+	// Refs is how many branches, tags and other refs a repository may have, that of an import as well: each list of them is in memory.
+	// 100,000 by default.
+	Refs int64
 	// Import is how many bytes an imported repository may have on disk, and ImportTime how long the import may take. 10 GiB and six
 	// hours by default.
 	Import     int64
@@ -37,7 +40,7 @@ type Limits struct {
 
 // DefaultLimits are those of which nobody has said anything.
 var DefaultLimits = Limits{
-	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Import: 10 << 30, ImportTime: 6 * time.Hour, ImportUnpacked: 320 << 30,
+	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Refs: 100_000, Import: 10 << 30, ImportTime: 6 * time.Hour, ImportUnpacked: 320 << 30,
 }
 
 // complete returns the limits with their defaults; 0 is no limit in them.
@@ -45,8 +48,8 @@ func (l Limits) complete() Limits {
 	return Limits{
 		Memory: or(l.Memory, DefaultLimits.Memory), MemoryTotal: or(l.MemoryTotal, HalfMemory()), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
 		Push: or(l.Push, DefaultLimits.Push), PushUnpacked: or(l.PushUnpacked, DefaultLimits.PushUnpacked),
-		Repository: or(l.Repository, DefaultLimits.Repository),
-		Import:     or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
+		Repository: or(l.Repository, DefaultLimits.Repository), Refs: or(l.Refs, DefaultLimits.Refs),
+		Import: or(l.Import, DefaultLimits.Import), ImportTime: or(l.ImportTime, DefaultLimits.ImportTime),
 		ImportUnpacked: or(l.ImportUnpacked, DefaultLimits.ImportUnpacked),
 	}
 }

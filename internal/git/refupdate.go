@@ -30,7 +30,8 @@ var (
 const updateTimeout = 30 * time.Second
 
 // UpdateRefs makes all updates or none of them. It changes no ref that is not as expected, which is ErrRefMoved; a new name that
-// others exclude is ErrRefInTheWay. It asks nobody whether the updates may be made.
+// others exclude is ErrRefInTheWay, and one more than the repository may have a *LimitError. It asks nobody whether the updates may be
+// made.
 func (r *Repository) UpdateRefs(ctx context.Context, updates ...RefUpdate) error {
 	if len(updates) == 0 {
 		return nil
@@ -43,11 +44,16 @@ func (r *Repository) UpdateRefs(ctx context.Context, updates ...RefUpdate) error
 		}
 		script.WriteString(line)
 	}
+	release, err := r.ReserveRefs(updates...)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, updateTimeout, fmt.Errorf("changing refs took longer than %s", updateTimeout))
 	defer cancel()
 	c := r.command("update-ref", "--no-deref", "--stdin", "-z")
 	c.stdin = strings.NewReader(script.String())
-	err := r.run(ctx, c)
+	err = r.run(ctx, c)
 	if failed := (*Error)(nil); !errors.As(err, &failed) || failed.ExitCode < 0 {
 		return err
 	}

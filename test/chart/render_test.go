@@ -35,7 +35,7 @@ homeNamespace: homes
 rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
 egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal], allowTargetPorts: [80, 443, 8443]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
-limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, requestMemoryTotal: 512Mi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, importSize: "0", importUnpackedSize: 7Gi, importTimeout: 1h}
+limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, requestMemoryTotal: 512Mi, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, refs: 2000000, importSize: "0", importUnpackedSize: 7Gi, importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
 slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
 quotas: {projects: 10, groups: 5, tokens: 0, settings: 100, retained: 20, retainedSize: 30Gi}
@@ -159,7 +159,7 @@ var _ = Describe("The chart", func() {
 			"all", "--namespace=forgeplane-system", "--allow-private-targets=10.0.0.0/8,fd00::/8,127.0.0.1,git.internal",
 			"--allow-target-ports=80,443,8443",
 			"--root-groups=team-a=team-a", "--root-groups=platform=*", "--activity-database=/var/lib/forgeplane/activity/activity.db",
-			"--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-push-unpacked-size=5Gi", "--max-repository-size=0",
+			"--git-memory-limit=2Gi", "--git-memory-total=3Gi", "--git-cpu-limit=5m", "--max-archive-size=1Gi", "--max-push-size=500Mi", "--max-push-unpacked-size=5Gi", "--max-repository-size=0", "--max-refs=2000000",
 			"--max-import-size=0", "--max-import-unpacked-size=7Gi", "--import-timeout=1h",
 			"--mirror-concurrency=5", "--mirror-concurrency-per-host=2", "--mirror-timeout=30m",
 			"--quota-retained=20", "--quota-retained-size=30Gi",
@@ -252,6 +252,7 @@ var _ = Describe("The chart", func() {
 			"externalURL=https://max:secret@forge.example":     "/externalURL",
 			"rateLimit.authenticated=-1":                       "/rateLimit/authenticated",
 			"limits.pushSize=much":                             "/limits/pushSize",
+			"limits.refs=many":                                 "/limits/refs",
 			"limits.importTimeout=soon":                        "/limits/importTimeout",
 			"mirrors.timeout=soon":                             "/mirrors/timeout",
 			"mirrors.concurrency=0":                            "/mirrors/concurrency",

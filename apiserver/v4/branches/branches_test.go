@@ -32,7 +32,10 @@ type shop struct {
 	pushed  []types.NamespacedName
 }
 
-func newShop(t *testing.T, c *gittest.Client) *shop {
+func newShop(t *testing.T, c *gittest.Client) *shop { return limited(t, c, git.Limits{}) }
+
+// limited is newShop with a server that allows less than others.
+func limited(t *testing.T, c *gittest.Client, l git.Limits) *shop {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
 		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
@@ -50,7 +53,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 		protect("release/*", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper),
 		protect("locked", 32, v1alpha1.AccessNoOne, v1alpha1.AccessNoOne),
 	)
-	repos := familytest.Repositories(t, f.Catalog)
+	repos := familytest.Limited(t, f.Catalog, git.Options{Limits: l})
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
 	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, pushed), familytest.WebURL).Table())
@@ -59,6 +62,23 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 	}
 	familytest.Init(t, repos, empty, "sha1")
 	return s
+}
+
+func TestABranchTooManyIsRefused(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "1")
+	c.Git(t, "branch", "topic")
+	s := limited(t, c, git.Limits{Refs: 2})
+	const at, more = "/projects/20/repository/branches", `{"branch":"more","ref":"main"}`
+	if got := s.As("dora", "POST "+at, more); got.Code != 413 || !strings.Contains(got.Body, "more than the 2 that the server allows.") {
+		t.Errorf("one too many: %s", got)
+	}
+	if got := s.As("dora", "DELETE "+at+"/topic", ""); got.Code != 204 {
+		t.Errorf("removing one: %s", got)
+	}
+	if got := s.As("dora", "POST "+at, more); got.Code != 201 {
+		t.Errorf("making one then: %s", got)
+	}
 }
 
 // protect returns a protection of branches of web.

@@ -59,6 +59,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --max-push-size={{ .pushSize }}
 - --max-push-unpacked-size={{ .pushUnpackedSize }}
 - --max-repository-size={{ .repositorySize }}
+- --max-refs={{ int .refs }}
 - --max-import-size={{ .importSize }}
 - --max-import-unpacked-size={{ .importUnpackedSize }}
 - --import-timeout={{ .importTimeout }}

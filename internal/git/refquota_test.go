@@ -1,0 +1,62 @@
+package git_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+func TestUpdateRefs_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
+	const sentence = "The repository would have 5 branches and tags, more than the 4 that the server allows. Delete some of them first."
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "1")
+	c.Git(t, "update-ref", git.InternalRefs+"x", id)
+	r := repository(t, limited(t, "", git.Limits{Refs: 4}), c.Dir, ".git")
+	update := func(old, new string, refs ...string) error {
+		var updates []git.RefUpdate
+		for _, ref := range refs {
+			updates = append(updates, git.RefUpdate{Ref: ref, Old: old, New: new})
+		}
+		return r.UpdateRefs(t.Context(), updates...)
+	}
+	g.Expect(update("", id, "refs/heads/a/b", "refs/tags/1", "refs/tags/2")).To(Succeed())
+	for _, packed := range []bool{false, true} {
+		if packed {
+			c.Git(t, "pack-refs", "--all")
+		}
+		g.Expect(git.LimitReached(update("", id, "refs/tags/3"))).To(Equal(sentence), "packed: %t", packed)
+		// What is packed is also a file where it has changed since.
+		next := c.Commit(t, "a", map[bool]string{false: "2", true: "3"}[packed])
+		g.Expect(update(id, next, "refs/heads/a/b")).To(Succeed(), "packed: %t", packed)
+		g.Expect(git.LimitReached(update("", id, "refs/tags/3"))).To(Equal(sentence), "packed: %t", packed)
+		g.Expect(update(next, "", "refs/heads/a/b")).To(Succeed(), "packed: %t", packed)
+		g.Expect(update("", id, "refs/heads/a/b")).To(Succeed(), "packed: %t", packed)
+	}
+	unlimited := repository(t, limited(t, "", git.Limits{Refs: -1}), c.Dir, ".git")
+	g.Expect(unlimited.UpdateRefs(t.Context(), git.RefUpdate{Ref: "refs/tags/3", New: id})).To(Succeed())
+	// One that has more, since the limit was another one, can lose some.
+	g.Expect(update(id, "", "refs/tags/1")).To(Succeed())
+}
+
+func TestReserveRefs_forSeveralAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "1")
+	r := repository(t, limited(t, "", git.Limits{Refs: 3}), c.Dir, ".git")
+	first, err := r.ReserveRefs(git.RefUpdate{Ref: "refs/tags/1", New: id}, git.RefUpdate{Ref: "refs/tags/2", Old: strings.Repeat("0", 40), New: id})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = r.ReserveRefs(git.RefUpdate{Ref: "refs/tags/3", New: id})
+	g.Expect(git.LimitReached(err)).To(ContainSubstring("would have 4 branches and tags"))
+	none, err := r.ReserveRefs(git.RefUpdate{Ref: "refs/heads/main", Old: id, New: id}, git.RefUpdate{Ref: "refs/tags/0", Old: id})
+	g.Expect(err).NotTo(HaveOccurred())
+	none()
+	first()
+	second, err := r.ReserveRefs(git.RefUpdate{Ref: "refs/tags/3", New: id})
+	g.Expect(err).NotTo(HaveOccurred())
+	second()
+}
