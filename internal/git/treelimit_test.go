@@ -41,7 +41,7 @@ func TestTree_deepAndWide(t *testing.T) {
 	var entry git.TreeEntry
 	g.Expect(allocates(func() { entry, err = r.Entry(t.Context(), deep, last) })).To(BeNumerically("<", 4<<20))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(entry.Path == last).To(BeTrue())
+	g.Expect(entry.Path).To(Equal(last))
 	g.Expect(entry.Name()).To(Equal(name[len("dir/"):]))
 	g.Expect(allocates(func() { _, err = r.Entry(t.Context(), deep, directory+"/zzzz") })).To(BeNumerically("<", 4<<20))
 	g.Expect(err).To(MatchError(git.ErrObjectNotFound))
