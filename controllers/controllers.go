@@ -79,7 +79,7 @@ func (p Parts) All() []Controller {
 	return []Controller{
 		of("User", c, user.New(c, e, cat, p.IDs)),
 		of("AccessToken", c, accesstoken.New(c, p.Secrets, orphans, e, cat, p.IDs, p.Clock, p.Namespace)),
-		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories)),
+		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories, repositorystorage.Options{Live: p.Secrets, Clock: p.Clock})),
 		of("Group", c, group.New(c, e, cat, p.IDs, p.Clock)),
 		of("Project", c, project.New(c, e, cat, p.IDs, repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,

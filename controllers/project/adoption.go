@@ -112,6 +112,11 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if err != nil {
 		return err
 	}
+	if from.Check() == nil { // another volume may be mounted than the one that it is on
+		if err := c.own(ctx, p); err != nil {
+			return err
+		}
+	}
 	switch err := from.Move(audit.Because(ctx, audit.Event{Reason: "from RetainedRepository " + r.Name}), to); {
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)

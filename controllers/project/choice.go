@@ -19,6 +19,9 @@ import (
 // choose returns the retained repository that a project takes over, or nil when it begins with one of its own. Where that is not for
 // Forgeplane to decide, it says how to. fullPath is that of the project, empty where it is not known yet.
 func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath string) (*v1alpha1.RetainedRepository, error) {
+	if err := c.awaitRecord(ctx, p); err != nil {
+		return nil, err
+	}
 	all, err := c.catalog.RetainedFor(ctx, p, fullPath)
 	if err != nil {
 		return nil, err

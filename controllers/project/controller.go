@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -149,6 +150,9 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	}
 	switch err := repo.Check(); {
 	case err == nil:
+		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves what is on it
+			log.FromContext(ctx).Error(err, "Writing down on the shard whose the repository is", "storage", p.Status.Storage)
+		}
 		return c.tidy(ctx, p, repo)
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", p.Status.Storage)
@@ -157,6 +161,9 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	case p.Status.RefsChecksum != "":
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
 			"the repository is not on storage %s any more: bring it back to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
+	}
+	if err := c.own(ctx, p); err != nil {
+		return err
 	}
 	if p.Spec.ImportURL != "" {
 		return c.importRepository(ctx, p, repo)
@@ -209,8 +216,21 @@ func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	return c.repositories.Observe(ctx, p)
 }
 
-// remove lets the repository go with the project, or stay.
+// remove lets the repository go with the project, or stay; the shard does not say any more then that the project has it.
 func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
+	if err := c.leave(ctx, p); err != nil {
+		return err
+	}
+	if p.Status.Storage == "" {
+		return nil
+	}
+	if err := c.repositories.Disown(ctx, p); !errors.Is(err, catalog.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+func (c *Controller) leave(ctx context.Context, p *v1alpha1.Project) error {
 	if !c.importer.forget(p.UID) {
 		return frame.Waiting(v1alpha1.ReasonDeleting, "the import of the repository is being stopped")
 	}

@@ -42,7 +42,8 @@ func TestARepositoryIsThereWhenItsDefaultBranchIsProtected(t *testing.T) {
 	}}
 	left.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project", Name: "web", UID: "former"}}
 	shard := &v1alpha1.RepositoryStorage{ObjectMeta: metav1.ObjectMeta{Name: "shard"}, Spec: v1alpha1.RepositoryStorageSpec{Path: t.TempDir()}}
-	c := declared(t, acme, web, left, shard, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	c := declared(t, acme, web, left, shard,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}})
 
 	cat, engine := catalog.New(c), newEngine(t)
 	repos, clock := repository.New(engine, cat), clocktesting.NewFakePassiveClock(time.Now())

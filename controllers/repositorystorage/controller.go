@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -30,17 +32,28 @@ import (
 // probeInterval is how often a shard is looked at: no watch tells that a volume is full or gone.
 const probeInterval = 30 * time.Second
 
+// Options of the controller.
+type Options struct {
+	// Live reads past the cache whether a project is gone.
+	Live client.Reader
+	// Clock times how often what is on a shard is looked through.
+	Clock clock.PassiveClock
+}
+
 // Controller reconciles shards.
 type Controller struct {
 	client       client.Client
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
+	options      Options
 	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
+	// lookedThrough has when that was, by the UIDs of shards.
+	lookedThrough sync.Map
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories) *Controller {
-	return &Controller{client: c, catalog: cat, repositories: repos, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
+func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, o Options) *Controller {
+	return &Controller{client: c, catalog: cat, repositories: repos, options: o, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
@@ -56,7 +69,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one shard up to date.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.recall, c.count, c.probe, c.measure)
+	return c.frame.Run(ctx, s, c.recall, c.retainLeft, c.count, c.probe, c.measure)
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {

@@ -30,7 +30,8 @@ const maxRecord = 64 << 10
 type record struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
-		Name string `json:"name"`
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Spec v1alpha1.RetainedRepositorySpec `json:"spec"`
 }
@@ -59,7 +60,7 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, text) {
 		return nil
 	}
-	if err := replace(file, text); err != nil {
+	if err := replace(file, text, true); err != nil {
 		return fmt.Errorf("writing the record of %s: %w", retained.Name, err)
 	}
 	return nil
@@ -112,9 +113,18 @@ func ReadRecord(s *v1alpha1.RepositoryStorage, name string) (*v1alpha1.RetainedR
 }
 
 func readRecord(s *v1alpha1.RepositoryStorage, file string) (*v1alpha1.RetainedRepository, error) {
+	rec, _, err := readFile(file)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	return rec.retained(s), nil
+}
+
+// readFile returns what a file says, and nil when it has gone.
+func readFile(file string) (*record, fs.FileInfo, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err == nil && info.Size() > maxRecord {
 		err = errors.New("it is too long")
@@ -124,24 +134,29 @@ func readRecord(s *v1alpha1.RepositoryStorage, file string) (*v1alpha1.RetainedR
 		text, err = os.ReadFile(file)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var rec record
 	if err == nil {
 		err = json.Unmarshal(text, &rec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the record %s of a retained repository: %w", file, err)
+		return nil, nil, fmt.Errorf("reading the record %s of a repository: %w", file, err)
 	}
+	return &rec, info, nil
+}
+
+// retained is what a record speaks of, on the shard that has the record.
+func (rec *record) retained(s *v1alpha1.RepositoryStorage) *v1alpha1.RetainedRepository {
 	// The shard may be declared under another name by now.
 	rec.Spec.Storage = s.Name
 	retained := &v1alpha1.RetainedRepository{Spec: rec.Spec}
 	retained.Name, retained.Finalizers = retainedName(rec.Spec), []string{RetainedFinalizer}
-	return retained, nil
+	return retained
 }
 
-// replace writes a file as a whole, and durably.
-func replace(file string, text []byte) error {
+// replace writes a file as a whole, and durably where that is asked for.
+func replace(file string, text []byte, durably bool) error {
 	directory := filepath.Dir(file)
 	if err := os.Mkdir(directory, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -151,12 +166,18 @@ func replace(file string, text []byte) error {
 		return err
 	}
 	_, err = staged.Write(text)
-	err = errors.Join(err, staged.Sync(), staged.Close())
+	if durably {
+		err = errors.Join(err, staged.Sync())
+	}
+	err = errors.Join(err, staged.Close())
 	if err == nil {
 		err = os.Rename(staged.Name(), file)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(staged.Name()))
+	}
+	if !durably {
+		return nil
 	}
 	d, err := os.Open(directory)
 	if err != nil {

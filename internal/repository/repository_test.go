@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -25,7 +26,7 @@ type shop struct {
 	client  *gittest.Client
 }
 
-func newShop(t *testing.T, format string) *shop {
+func newShop(t *testing.T, format string, more ...client.Object) *shop {
 	t.Helper()
 	g := NewWithT(t)
 	storage := &v1alpha1.RepositoryStorage{ObjectMeta: metav1.ObjectMeta{Name: "shard"}, Spec: v1alpha1.RepositoryStorageSpec{Path: t.TempDir()}}
@@ -34,7 +35,7 @@ func newShop(t *testing.T, format string) *shop {
 	engine, err := git.NewEngine(t.Context(), git.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 	s := &shop{
-		project: p, repos: repository.New(engine, catalogtest.New(t, storage).Catalog()), client: gittest.New(t, format),
+		project: p, repos: repository.New(engine, catalogtest.New(t, append(more, storage)...).Catalog()), client: gittest.New(t, format),
 	}
 	s.git, err = s.repos.Of(t.Context(), p)
 	g.Expect(err).NotTo(HaveOccurred())

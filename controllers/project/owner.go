@@ -1,0 +1,66 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/repository"
+)
+
+// recordDelay is when it is looked again whether what a deleted project has left was recorded, if nothing tells before.
+const recordDelay = 10 * time.Second
+
+// own writes down on the shard that the project has the repository, so that it can be retained even if somebody removes the finalizer.
+func (c *Controller) own(ctx context.Context, p *v1alpha1.Project) error {
+	return c.repositories.Own(ctx, p, func(ctx context.Context) (at repository.Place, err error) {
+		if at.Namespace, err = c.namespaceUID(ctx, p.Namespace); err != nil {
+			return at, err
+		}
+		at.Cluster, err = repository.Cluster(ctx, c.options.Live)
+		return at, err
+	})
+}
+
+// awaitRecord waits until the repository of an earlier project of the same name is recorded, whose finalizer somebody has removed: until
+// then nobody can say whether this project takes it over.
+func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error {
+	left, err := c.repositories.Left(ctx, p)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	cluster, err := repository.Cluster(ctx, c.options.Live)
+	if err != nil {
+		return err
+	}
+	for _, o := range left {
+		if recorded, err := c.recorded(ctx, o, cluster); err != nil {
+			return err
+		} else if !recorded {
+			return frame.WaitingFor(recordDelay, v1alpha1.ReasonRepositoryRetained,
+				"a deleted project of this name has left a repository on storage %s: its RetainedRepository is about to appear", o.Retained.Spec.Storage)
+		}
+	}
+	return nil
+}
+
+// recorded reports whether nothing is to be recorded of a repository any more.
+func (c *Controller) recorded(ctx context.Context, o *repository.Owner, cluster types.UID) (bool, error) {
+	if o.Cluster != cluster {
+		return true, nil
+	}
+	if _, err := c.catalog.RetainedRepository(ctx, o.Retained.Name); !errors.Is(err, catalog.ErrNotFound) {
+		return err == nil, err
+	}
+	repo, err := c.repositories.OfRetained(ctx, o.Retained)
+	if err != nil {
+		return false, err
+	}
+	return errors.Is(repo.Check(), git.ErrNotFound), nil
+}

@@ -1,0 +1,239 @@
+package repository
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+)
+
+// owners is the directory of a shard that has a file for the repository of each project, by which the repository can be retained
+// whatever became of the project. A file is found by the namespace and name of its project, which the next one of that name has.
+const owners = ".projects"
+
+// annotationCluster is that of a file in owners, with the UID of the cluster in which the project is: objects that were restored in
+// another cluster have other UIDs, and are not deleted for that.
+const annotationCluster = "forgeplane.dev/cluster"
+
+// Owner is whose a repository is, as its shard says.
+type Owner struct {
+	// Retained is what the repository becomes when the project has gone.
+	Retained *v1alpha1.RetainedRepository
+	// Cluster is the UID of the cluster that the project is in.
+	Cluster types.UID
+	// Written is when this was written down.
+	Written time.Time
+
+	file string
+}
+
+// Place is where a project lives.
+type Place struct {
+	// Namespace and Cluster are UIDs.
+	Namespace, Cluster types.UID
+}
+
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=forgeplane-manager
+
+// Cluster returns what a cluster is known by, also after its etcd was restored: the UID of the namespace kube-system.
+func Cluster(ctx context.Context, live client.Reader) (types.UID, error) {
+	var ns corev1.Namespace
+	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		return "", fmt.Errorf("reading namespace %s, by which the cluster is known: %w", metav1.NamespaceSystem, err)
+	}
+	return ns.UID, nil
+}
+
+// Own writes down on its shard that a project has the repository at its path, unless that stands there already. It is to be called
+// before the repository is there. place is asked where the project has not been written down before.
+func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	if err != nil {
+		return err
+	}
+	file := ownerFile(s, OwnerName(p))
+	var at Place
+	// Nobody needs what cannot be read.
+	if there, err := readOwner(s, file); err == nil && there != nil && there.Retained.Spec.Project.UID == string(p.UID) {
+		at = Place{types.UID(there.Retained.Spec.Project.NamespaceUID), there.Cluster}
+	} else if at, err = place(ctx); err != nil {
+		return err
+	}
+	text, err := ownerText(p, at)
+	if err != nil {
+		return err
+	}
+	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, text) {
+		return nil
+	}
+	if err := os.Mkdir(filepath.Join(s.Spec.Path, owners), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("writing down whose the repository is: %w", err)
+	}
+	// What a crash of the machine takes is written anew when Forgeplane starts.
+	if err := replace(file, text, false); err != nil {
+		return fmt.Errorf("writing down whose the repository is: %w", err)
+	}
+	return nil
+}
+
+// ownerText leaves out what changes with each push.
+func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
+	still := p.DeepCopy()
+	still.Status.SizeBytes, still.Status.DefaultBranch = 0, ""
+	retained := NewRetained(still, at.Namespace, p.Status.FullPath, time.Time{})
+	rec := record{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RetainedRepository"}, Spec: retained.Spec}
+	rec.Metadata.Name, rec.Metadata.Annotations = retained.Name, map[string]string{annotationCluster: string(at.Cluster)}
+	text, err := json.MarshalIndent(rec, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing down whose the repository is: %w", err)
+	}
+	return text, nil
+}
+
+// Disown removes what Own has written of a project. It does nothing where that is not there.
+func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
+	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	if err != nil {
+		return err
+	}
+	file := ownerFile(s, OwnerName(p))
+	// Nobody needs what cannot be read.
+	if there, err := readOwner(s, file); err == nil && (there == nil || there.Retained.Spec.Project.UID != string(p.UID)) {
+		return nil
+	}
+	return forget(file)
+}
+
+// Forget removes what the shard says, if it is still there.
+func (o *Owner) Forget() error { return forget(o.file) }
+
+func forget(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing what the shard says of a repository: %w", err)
+	}
+	return nil
+}
+
+// Left returns what the shards say of the repositories of earlier projects with the namespace and name of a project. A shard that is not
+// ready, or cannot be read, says nothing: it may not keep projects from the other shards.
+func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*Owner, err error) {
+	storages, err := r.catalog.Storages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range storages {
+		s := &storages[i]
+		if meta.IsStatusConditionFalse(s.Status.Conditions, v1alpha1.ConditionReady) {
+			continue
+		}
+		some, err := leftOn(s, p)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Looking for what an earlier project has left", "storage", s.Name)
+		}
+		left = append(left, some...)
+	}
+	return left, nil
+}
+
+func leftOn(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) (left []*Owner, err error) {
+	directory, prefix := filepath.Split(ownerPrefix(p.Namespace, p.Name))
+	names, err := list(filepath.Join(s.Spec.Path, owners, directory))
+	for _, name := range names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		o, unread := ReadOwner(s, directory+name)
+		err = errors.Join(err, unread)
+		if o != nil && o.Retained.Spec.Project.UID != string(p.UID) {
+			left = append(left, o)
+		}
+	}
+	return left, err
+}
+
+// OwnerNames returns, in no order, the names of the files in which a shard says whose the repositories on it are.
+func OwnerNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
+	directories, err := list(filepath.Join(s.Spec.Path, owners))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, directory := range directories {
+		some, err := list(filepath.Join(s.Spec.Path, owners, directory))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range some {
+			if strings.HasSuffix(name, recordSuffix) {
+				names = append(names, directory+"/"+name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// list is what is in a directory, if that is there. It looks at none of it, as there may be much.
+func list(directory string) ([]string, error) {
+	d, err := os.Open(directory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing whose the repositories are: %w", err)
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("listing whose the repositories are: %w", err)
+	}
+	return names, nil
+}
+
+// OwnerName returns the name of the file that OwnerNames has for the repository of a project.
+func OwnerName(p *v1alpha1.Project) string {
+	return ownerPrefix(p.Namespace, p.Name) + strconv.FormatInt(p.RESTID(), 10) + recordSuffix
+}
+
+// ownerPrefix is that of the names of all projects of one namespace and name.
+func ownerPrefix(namespace, name string) string {
+	sum := sha256.Sum256([]byte(namespace + "/" + name))
+	digest := hex.EncodeToString(sum[:])
+	return digest[:2] + "/" + digest[2:] + "-"
+}
+
+func ownerFile(s *v1alpha1.RepositoryStorage, name string) string {
+	return filepath.Join(s.Spec.Path, owners, filepath.FromSlash(name))
+}
+
+// ReadOwner returns what a file named by OwnerNames says; nil when the file has gone.
+func ReadOwner(s *v1alpha1.RepositoryStorage, name string) (*Owner, error) {
+	return readOwner(s, ownerFile(s, name))
+}
+
+func readOwner(s *v1alpha1.RepositoryStorage, file string) (*Owner, error) {
+	rec, info, err := readFile(file)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	return &Owner{
+		Retained: rec.retained(s), Cluster: types.UID(rec.Metadata.Annotations[annotationCluster]), Written: info.ModTime(), file: file,
+	}, nil
+}
