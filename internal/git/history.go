@@ -1,10 +1,12 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +28,28 @@ func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error
 		return err
 	})
 	return out, err
+}
+
+// walkLines is walk for a command that may say much: each line is read for itself, and none is kept.
+func (r *Repository) walkLines(ctx context.Context, c command, each func(line string) error) error {
+	return r.engine.walking(ctx, func(ctx context.Context) error {
+		return r.pipe(ctx, c, func(out io.Reader) error {
+			lines, read := bufio.NewScanner(out), 0
+			lines.Buffer(nil, maxCommit)
+			for lines.Scan() {
+				if read += len(lines.Bytes()) + 1; read > maxWalk {
+					return &Error{Command: c.args[0], ExitCode: -1, Err: ErrOutputTooLarge}
+				}
+				if err := each(lines.Text()); err != nil {
+					return err
+				}
+			}
+			if errors.Is(lines.Err(), bufio.ErrTooLong) {
+				return &Error{Command: c.args[0], ExitCode: -1, Err: ErrOutputTooLarge}
+			}
+			return lines.Err()
+		})
+	})
 }
 
 // walking lets do walk through history, when its turn has come.
@@ -122,41 +146,51 @@ func (r *Repository) Contributors(ctx context.Context, commit string) ([]Contrib
 	return recall(ctx, r, "listing contributors", commit, size, func(ctx context.Context) ([]Contributor, error) {
 		c := r.command("shortlog", "--summary", "--email", commit, "--")
 		c.settings = []setting{{"mailmap.blob", ""}} // that of the default branch says nothing of this commit
-		out, err := r.walk(ctx, c)
-		if err != nil {
+		found := shortlog{}
+		if err := r.walkLines(ctx, c, found.add); err != nil {
 			return nil, err
 		}
-		return parseShortlog(out)
+		return found.contributors(), nil
 	})
 }
 
-// parseShortlog reads lines of "<commits>\t<name> <<email>>".
-func parseShortlog(out []byte) ([]Contributor, error) {
-	found := map[string]*Contributor{}
-	most := map[string]int{}
-	for line := range bytes.Lines(out) {
-		number, who, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")
-		commits, err := strconv.Atoi(strings.TrimSpace(number))
-		at := strings.LastIndex(who, "<")
-		if !ok || err != nil || at < 0 || !strings.HasSuffix(who, ">") {
-			return nil, fmt.Errorf("git shortlog: unexpected line %.100q", line)
-		}
-		name, email := strings.TrimSpace(who[:at]), who[at+1:len(who)-1]
-		c := found[email]
-		if c == nil {
-			c = &Contributor{Email: email}
-			found[email] = c
-		}
-		if c.Commits += commits; commits > most[email] {
-			c.Name, most[email] = name, commits
-		}
+// shortlog has what is known of an author by the e-mail address.
+type shortlog map[string]*author
+
+type author struct {
+	Contributor
+	// most is how many of the commits have the name.
+	most int
+}
+
+// add reads a line of "<commits>\t<name> <<email>>".
+func (found shortlog) add(line string) error {
+	number, who, ok := strings.Cut(line, "\t")
+	commits, err := strconv.Atoi(strings.TrimSpace(number))
+	at := strings.LastIndex(who, "<")
+	if !ok || err != nil || at < 0 || !strings.HasSuffix(who, ">") {
+		return fmt.Errorf("git shortlog: unexpected line %.100q", line)
 	}
+	name, email := strings.TrimSpace(who[:at]), who[at+1:len(who)-1]
+	a := found[email]
+	if a == nil {
+		a = &author{Contributor: Contributor{Email: email}}
+		found[email] = a
+	}
+	if a.Commits += commits; commits > a.most {
+		a.Name, a.most = name, commits
+	}
+	return nil
+}
+
+// contributors are the authors in the order of their addresses.
+func (found shortlog) contributors() []Contributor {
 	all := make([]Contributor, 0, len(found))
-	for _, c := range found {
-		all = append(all, *c)
+	for _, a := range found {
+		all = append(all, a.Contributor)
 	}
 	slices.SortFunc(all, func(a, b Contributor) int { return strings.Compare(a.Email, b.Email) })
-	return all, nil
+	return all
 }
 
 const (

@@ -6,11 +6,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +68,7 @@ func (r *Repository) Range(ctx context.Context, text string) (l Log, err error) 
 // Log lists commits, and reports whether more would come. Messages are abridged as those of CommitsBetween. Nobody changes what it
 // returns.
 func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bool, err error) {
-	if err := checkIDs(slices.Concat(l.Tips, l.Without)...); err != nil {
+	if err := errors.Join(checkIDs(l.Tips...), checkIDs(l.Without...)); err != nil {
 		return nil, false, err
 	}
 	if len(l.Tips) == 0 || l.Limit <= 0 || l.Skip < 0 || l.Skip > math.MaxInt32-l.Limit {
@@ -97,8 +97,12 @@ func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bo
 // key tells one log from another. There may be many tips.
 func (l Log) key() string {
 	args, skip := l.args()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", args, l.tips(), skip, l.Limit))
-	return hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %d %d %t %q\n", args, skip, l.Limit, l.Apart, l.Without)
+	for _, tip := range l.Tips {
+		_, _ = io.WriteString(sum, tip)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // args are those of a git log that says ids. How many of them are to be skipped is left to the reader where git follows
@@ -128,14 +132,15 @@ func date(t time.Time) string { return fmt.Sprintf("@%d +0000", max(t.Unix(), 0)
 
 // tips are the lines that say where to begin and what to leave out.
 func (l Log) tips() string {
-	lines := slices.Clone(l.Tips)
+	between := "\n"
 	if l.Apart {
-		lines = []string{strings.Join(l.Tips, "...")}
+		between = "..."
 	}
+	text := strings.Join(l.Tips, between) + "\n"
 	for _, id := range l.Without {
-		lines = append(lines, "^"+id)
+		text += "^" + id + "\n"
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return text
 }
 
 // logged returns the ids of the commits on a page, and of the one after that.

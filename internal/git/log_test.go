@@ -116,10 +116,9 @@ func TestALogOfAllTips(t *testing.T) {
 	c := winding(t, "sha1")
 	r := bare(t, c)
 	l := git.Log{Limit: 1000}
-	for ref, err := range r.Refs(t.Context(), "refs/heads/", "refs/tags/") {
-		g.Expect(err).NotTo(HaveOccurred())
-		l.Tips = append(l.Tips, ref.Object)
-	}
+	var err error
+	l.Tips, err = r.Tips(t.Context(), "refs/heads/", "refs/tags/")
+	g.Expect(err).NotTo(HaveOccurred())
 	got, more, err := r.Log(t.Context(), l)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(ids(got)).To(Equal(strings.Fields(c.Git(t, "log", "--all", "--format=%H"))))

@@ -145,19 +145,26 @@ func (r *Repository) MergedRefs(ctx context.Context, commit string, names ...str
 	return r.listRefs(ctx, append([]string{"--merged=" + commit, "--"}, names...)...)
 }
 
-func (r *Repository) listRefs(ctx context.Context, args ...string) ([]Ref, error) {
-	out, err := r.walk(ctx, r.command(append([]string{"for-each-ref", "--format=%(objectname) %(objecttype) %(refname)"}, args...)...))
-	if err != nil {
-		return nil, err
-	}
-	var all []Ref
-	for line := range strings.Lines(string(out)) {
-		object, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+func (r *Repository) listRefs(ctx context.Context, args ...string) (all []Ref, err error) {
+	c := r.command(append([]string{"for-each-ref", "--format=%(objectname) %(objecttype) %(refname)"}, args...)...)
+	err = r.walkLines(ctx, c, func(line string) error {
+		object, rest, _ := strings.Cut(line, " ")
 		kind, name, ok := strings.Cut(rest, " ")
 		if !ok {
-			return nil, fmt.Errorf("git for-each-ref: unexpected line %.100q", line)
+			return fmt.Errorf("git for-each-ref: unexpected line %.100q", line)
 		}
 		all = append(all, Ref{Name: name, Object: object, Type: kind})
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
+}
+
+// Tips returns the ids of what the refs below the prefixes name, in the order of the names of the refs.
+func (r *Repository) Tips(ctx context.Context, prefixes ...string) (ids []string, err error) {
+	c := r.command(append([]string{"for-each-ref", "--format=%(objectname)", "--"}, prefixes...)...)
+	err = r.walkLines(ctx, c, func(line string) error {
+		ids = append(ids, line)
+		return nil
+	})
+	return ids, err
 }

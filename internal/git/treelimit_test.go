@@ -1,6 +1,8 @@
 package git_test
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -67,4 +69,28 @@ func TestTree_ofMoreEntriesThanAreListed(t *testing.T) {
 		g.Expect(entries).To(HaveLen(500_000), "recursive: %t", recursive)
 	}
 	g.Expect(r.Entry(t.Context(), many, last)).To(HaveField("Path", last))
+}
+
+// The names of 50,000 tags are 5 MB as git lists them.
+func TestRefs_ofVeryManyAreNotHeldTwice(t *testing.T) {
+	const tags = 50_000
+	g := NewWithT(t)
+	c := gittest.New(t, "sha1")
+	id := c.Commit(t, "a", "a")
+	r := bare(t, c)
+	var packed strings.Builder
+	packed.WriteString("# pack-refs with: peeled fully-peeled sorted \n" + id + " refs/heads/main\n")
+	for i := range tags {
+		packed.WriteString(id + " refs/tags/the-tag-of-a-release-that-has-a-name-" + strconv.Itoa(10*tags+i) + "\n")
+	}
+	g.Expect(os.WriteFile(filepath.Join(r.Dir(), "packed-refs"), []byte(packed.String()), 0o600)).To(Succeed())
+	var refs []git.Ref
+	var tips []string
+	var err error
+	g.Expect(allocates(func() { refs, err = r.MergedRefs(t.Context(), id, "refs/tags/") })).To(BeNumerically("<", 24<<20))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(refs).To(HaveLen(tags))
+	g.Expect(allocates(func() { tips, err = r.Tips(t.Context(), "refs/") })).To(BeNumerically("<", 10<<20))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(tips).To(HaveLen(tags + 1))
 }

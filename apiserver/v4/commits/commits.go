@@ -94,11 +94,8 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[L
 // log is what a request asks for.
 func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) (l git.Log, err error) {
 	if r.All {
-		for tip, err := range repo.Refs(ctx, ref.Branches, ref.Tags) {
-			if err != nil {
-				return l, err
-			}
-			l.Tips = append(l.Tips, tip.Object)
+		if l.Tips, err = repo.Tips(ctx, ref.Branches, ref.Tags); err != nil {
+			return l, err
 		}
 	} else if l, err = repo.Range(ctx, cmp.Or(r.RefName, "HEAD")); err != nil {
 		return l, err
