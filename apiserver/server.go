@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/apiserver/docs"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
@@ -82,6 +83,8 @@ type Options struct {
 	Administrators auth.Administrators
 	// RateLimits of the REST API and of Git; the Clock is the server's.
 	RateLimits ratelimit.Options
+	// Connections are how many a client may have.
+	Connections connection.Limits
 	// GitSlots are shared by those whose Git requests are served. They have defaults.
 	GitSlots fair.Limits
 	// Memory is what is held for the requests of REST callers and for their answers, that of the engine of the Repositories, too; nil for
@@ -103,14 +106,15 @@ type Options struct {
 
 // Server serves clients. The manager of the process starts it.
 type Server struct {
-	address string
-	socket  string
-	hooks   *hook.Server
-	handler http.Handler
-	rest    *endpoint.Handler
-	limiter *ratelimit.Limiter
-	log     logr.Logger
-	serving atomic.Bool
+	address     string
+	connections connection.Limits
+	socket      string
+	hooks       *hook.Server
+	handler     http.Handler
+	rest        *endpoint.Handler
+	limiter     *ratelimit.Limiter
+	log         logr.Logger
+	serving     atomic.Bool
 }
 
 // New returns a server that is ready to be started. It prepares the directory of hooks.
@@ -128,7 +132,7 @@ func New(o Options) (*Server, error) {
 	}
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
-	s := &Server{address: o.Address, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
+	s := &Server{address: o.Address, connections: o.Connections, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
 		Writers: o.Writers, Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
@@ -197,7 +201,7 @@ func (s *Server) Start(ctx context.Context) error {
 	hooks, stopHooks := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- s.hooks.Serve(hooks, socket) }()
-	err = s.serve(ctx, listener)
+	err = s.serve(ctx, s.connections.Listen(listener, true))
 	stopHooks()
 	return errors.Join(err, <-ended)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/forgeplane/forgeplane/apiserver/aggregated/route"
+	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
@@ -38,6 +39,8 @@ const (
 type Options struct {
 	// Address to listen on with TLS, as host:port.
 	Address string
+	// Connections are how many a client may have. kube-apiserver needs few.
+	Connections connection.Limits
 	// Kubeconfig is the file that says how to reach the cluster; the pod's service account when empty.
 	Kubeconfig string
 	// Config says the same, for clients of this process.
@@ -89,6 +92,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("listening on %s: %w", s.options.Address, err)
 	}
 	pair := &keyPair{source: s.options.Certificates}
+	listener = s.options.Connections.Listen(listener, false)
 	server, err := s.options.build(listener, pair)
 	if err != nil {
 		return errors.Join(fmt.Errorf("setting up the aggregated API: %w", err), listener.Close())

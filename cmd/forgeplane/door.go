@@ -17,6 +17,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
+	"github.com/forgeplane/forgeplane/apiserver/connection"
 	"github.com/forgeplane/forgeplane/internal/certificate"
 	"github.com/forgeplane/forgeplane/internal/registration"
 )
@@ -99,7 +100,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 	}
 	rest := server.REST()
 	return mgr.Add(aggregated.New(aggregated.Options{
-		Address: o.door.address, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
+		Address: o.door.address, Connections: connection.Limits{PerAddress: o.rates.connections}, Kubeconfig: kubeconfig, Config: mgr.GetConfig(),
 		AuditPolicy: o.door.auditPolicy, AuditLog: o.door.auditLog, Writes: s.audit,
 		URL: external, Tree: server.Aggregated(), Routes: aggregated.RoutesOf(rest.Endpoints()), Known: aggregated.KnownIn(s.catalog),
 		Certificates: o.certificates(mgr, s.direct),

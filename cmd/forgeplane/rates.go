@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,16 +13,17 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 )
 
-// rates are the flags that limit how many requests are served in a minute.
+// rates are the flags that limit how many requests are served in a minute, and how many connections there are.
 type rates struct {
-	perMinute ratelimit.Options
-	proxies   []string
+	perMinute   ratelimit.Options
+	connections int
+	proxies     []string
 	// flags tell which of them were given.
 	flags *pflag.FlagSet
 }
 
 func defaultRates() rates {
-	return rates{perMinute: ratelimit.Options{
+	return rates{connections: 1000, perMinute: ratelimit.Options{
 		Authenticated: 2000, Unauthenticated: 500, GitAuthenticated: 1200, GitUnauthenticated: 300, FailedSignIns: 30, Endpoints: true,
 	}}
 }
@@ -49,12 +51,16 @@ func (r *rates) bind(f *pflag.FlagSet) {
 	}
 	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
 		strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
+	f.IntVar(&r.connections, "max-connections-per-address", r.connections, "how many connections an address may have at once, other than a trusted proxy; 0 for any number")
 	f.StringSliceVar(&r.proxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
 }
 
 // limits are what the flags say. In development no default counts: there is a limit where a flag asks for one.
 func (r *rates) limits(development bool) (ratelimit.Options, error) {
 	limits := r.perMinute
+	if r.connections < 0 {
+		return limits, errors.New("--max-connections-per-address must be 0 or more")
+	}
 	limits.Costly = maps.Clone(limits.Costly)
 	for _, n := range numbersOf(&limits) {
 		if *n.perMinute < 0 {

@@ -87,6 +87,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --slots={{ $name }}={{ int $number }}
 {{- end }}
 - --request-memory-total={{ $values.limits.requestMemoryTotal }}
+- --max-connections-per-address={{ int $values.limits.connectionsPerAddress }}
 - --slots-per-caller={{ int $values.slots.perCaller }}
 - --slots-reserved={{ int $values.slots.reserved }}
 - --quota-projects={{ int $values.quotas.projects }}

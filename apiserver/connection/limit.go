@@ -1,0 +1,112 @@
+// Package connection bounds how many connections an address may have: each of them costs memory, also while it has no request.
+package connection
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/forgeplane/forgeplane/internal/fair"
+)
+
+// tellTimeout is how long it may take to tell a client that it has too many connections. The few bytes of that fit any buffer.
+const tellTimeout = 100 * time.Millisecond
+
+// Limits of connections.
+type Limits struct {
+	// PerAddress is how many connections an address may have at once; 0 for any number. A network of 64 bits of IPv6 counts as one.
+	PerAddress int
+	// Trusted are the networks of proxies, which have any number.
+	Trusted []netip.Prefix
+}
+
+// Listen returns a listener that refuses the connections beyond the limits. With plain it tells the clients why, over HTTP/1.1; those of
+// TLS expect something else.
+func (l Limits) Listen(listener net.Listener, plain bool) net.Listener {
+	if l.PerAddress <= 0 {
+		return listener
+	}
+	return &limited{Listener: listener, limits: l, plain: plain, held: map[fair.Key]int{}}
+}
+
+type limited struct {
+	net.Listener
+	limits Limits
+	plain  bool
+
+	mu   sync.Mutex
+	held map[fair.Key]int
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		tcp, ok := c.(*net.TCPConn)
+		if !ok {
+			return c, nil
+		}
+		from := tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+		key := fair.Address(from)
+		if l.trusts(from) {
+			return c, nil
+		}
+		if l.take(key) {
+			return &counted{TCPConn: tcp, release: sync.OnceFunc(func() { l.release(key) })}, nil
+		}
+		l.refuse(c)
+	}
+}
+
+func (l *limited) trusts(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	for _, network := range l.limits.Trusted {
+		if network.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *limited) take(key fair.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key] >= l.limits.PerAddress {
+		return false
+	}
+	l.held[key]++
+	return true
+}
+
+func (l *limited) release(key fair.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[key]--; l.held[key] == 0 {
+		delete(l.held, key)
+	}
+}
+
+func (l *limited) refuse(c net.Conn) {
+	if l.plain {
+		text := fmt.Sprintf("Your address has %d connections, as many as the server allows. Close some of them first.\n", l.limits.PerAddress)
+		_ = c.SetWriteDeadline(time.Now().Add(tellTimeout))
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 10\r\n"+
+			"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+	}
+	_ = c.Close()
+}
+
+// counted is a connection that counts until it is closed. It stays one of TCP, which net/http sends files by without copying them.
+type counted struct {
+	*net.TCPConn
+	release func()
+}
+
+func (c *counted) Close() error {
+	defer c.release()
+	return c.TCPConn.Close()
+}
