@@ -77,6 +77,28 @@ var _ = Describe("The finalizer of a project", func() {
 		})
 	}
 
+	It("is put back before a project that has a repository is deleted by a tenant", func(ctx SpecContext) {
+		as := in(ctx, "admin")
+		bare := func(storage string) {
+			GinkgoHelper()
+			f.Refresh(web)
+			web.Finalizers = nil
+			Expect(as.Update(ctx, web)).To(Succeed())
+			Expect(f.Live().Status().Patch(ctx, web.DeepCopy(), merge(`{"status":{"storage":"`+storage+`"}}`))).To(Succeed())
+		}
+		bare("default")
+		early := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("delete the project when Forgeplane has put that back")))
+		Eventually(func() error { return as.Delete(ctx, web.DeepCopy(), client.DryRunAll) }).
+			WithTimeout(20*time.Second).Should(early, "policies come into force in their own time")
+		Expect(as.Delete(ctx, web.DeepCopy())).To(early)
+		Expect(as.DeleteAllOf(ctx, &v1alpha1.Project{}, client.InNamespace(space))).To(early)
+		Expect(f.Live().Delete(ctx, web.DeepCopy(), client.DryRunAll)).To(Succeed(), "a cluster administrator may")
+		Expect(as.Patch(ctx, web.DeepCopy(), merge(`{"metadata":{"finalizers":["`+finalizer+`"]}}`))).To(Succeed(), "as Forgeplane does")
+		Expect(as.Delete(ctx, web.DeepCopy(), client.DryRunAll)).To(Succeed())
+		bare("")
+		Expect(as.Delete(ctx, web.DeepCopy())).To(Succeed(), "one without a repository")
+	})
+
 	It("is taken away by a cluster administrator, and by whoever has the verb release in all namespaces", func(ctx SpecContext) {
 		name := "releases-" + space
 		who := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name + "@" + space}}
