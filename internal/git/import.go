@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -100,28 +101,18 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	}
 	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 	c.dir, c.env = r.dir, append(slices.Clone(c.env), "GIT_DIR=.", "GIT_TRACE2_EVENT="+filepath.Join(r.dir, transfer))
-	most := r.engine.limits.Import
-	tooLarge := limitf("The repository has more than the %s that the server allows an import.", FormatBytes(most))
-	limited, stop := r.limit(ctx, most, tooLarge)
+	limited, stop := r.watchLimits(ctx)
 	defer stop()
 	if err := r.engine.run(limited, c); err != nil {
 		return explain(err)
 	}
-	if n, err := size(ctx, r.dir); err != nil {
+	if err := r.withinLimits(ctx); err != nil {
 		return err
-	} else if most > 0 && n > most {
-		return tooLarge
 	}
 	if err := r.checked(ctx); err != nil {
 		return err
 	}
 	if err := r.admitImport(ctx); err != nil {
-		return err
-	}
-	// The other side may have said something else a moment ago.
-	if refs, err := r.countRefs(); err != nil {
-		return err
-	} else if err := r.engine.admitRefs(refs); err != nil {
 		return err
 	}
 	if err := r.run(ctx, r.command("pack-refs", "--all")); err != nil {
@@ -167,21 +158,55 @@ func (e *Engine) admitRefs(refs int) error {
 	return nil
 }
 
-// limit returns a context that ends with a cause when the repository takes more than limit bytes, and a func that ends the watch.
-func (r *Repository) limit(ctx context.Context, limit int64, cause error) (context.Context, func()) {
+// withinLimits returns a *LimitError when an import has brought more than the server allows. What the other side has said before means
+// nothing.
+func (r *Repository) withinLimits(ctx context.Context) error {
+	if most := r.engine.limits.Import; most > 0 {
+		n, err := size(ctx, r.dir)
+		if err != nil {
+			return err
+		}
+		if n > most {
+			return limitf("The repository has more than the %s that the server allows an import.", FormatBytes(most))
+		}
+	}
+	// Each ref is a file until all are packed, and its lock before that.
+	refs, err := filesIn(filepath.Join(r.dir, "refs"))
+	if err != nil {
+		return fmt.Errorf("counting refs: %w", err)
+	}
+	return r.engine.admitRefs(refs)
+}
+
+// filesIn counts the files below a directory, while others add and remove some.
+func filesIn(dir string) (count int, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && entry.Type().IsRegular() {
+			count++
+		}
+		return err
+	})
+	return count, err
+}
+
+// watchLimits returns a context that ends with the *LimitError when an import exceeds its limits, and a func that ends the watch.
+func (r *Repository) watchLimits(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
-		for limit > 0 {
+		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if n, err := size(ctx, r.dir); err == nil && n > limit {
-					cancel(cause)
+				if err := r.withinLimits(ctx); LimitReached(err) != "" {
+					cancel(err)
 				}
 			}
 		}

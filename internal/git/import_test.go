@@ -255,3 +255,24 @@ func TestImport_unpacksTooMuch(t *testing.T) {
 		}
 	}
 }
+
+// A server can say one thing to who asks and another to who fetches.
+func TestImport_ofMoreRefsThanWereSaid(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "a", "a")
+	const more = `mkdir -p refs/tags && for i in 1 2 3 4; do echo x >refs/tags/v$i`
+	for about, binary := range map[string]string{
+		"in the end":    script(t, `case "$1" in fetch) git "$@" && `+more+`; done; exit;; esac; exec git "$@"`),
+		"while it runs": script(t, `case "$1" in fetch) `+more+`.lock; done; exec sleep 600;; esac; exec git "$@"`),
+	} {
+		storage := t.TempDir()
+		r := repository(t, limited(t, binary, git.Limits{Refs: 3}), storage, "1.git")
+		err := r.Import(t.Context(), git.ImportOptions{URL: "file://" + c.Dir, AllowFile: true})
+		if got := git.LastingLimit(err); !strings.HasSuffix(got, " branches and tags, more than the 3 that the server allows.") {
+			t.Errorf("%s: got %v", about, err)
+		}
+		if left, _ := filepath.Glob(storage + "/*"); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", about, left)
+		}
+	}
+}
