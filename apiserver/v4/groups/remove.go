@@ -68,6 +68,9 @@ func (f *Family) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
 		projects, groups, err := f.writer.Below(ctx, gone[0])
 		failed = errors.Join(failed, err)
 		for _, p := range projects {
+			if !p.DeletionTimestamp.IsZero() {
+				continue
+			}
 			err := f.writer.Allow(ctx, p, p)
 			if errors.As(err, new(*declare.RefusedError)) {
 				continue // it is declared elsewhere, and waits for another group
@@ -78,6 +81,9 @@ func (f *Family) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
 			failed = errors.Join(failed, err)
 		}
 		for _, g := range groups {
+			if !g.DeletionTimestamp.IsZero() {
+				continue
+			}
 			failed = errors.Join(failed, f.writer.Discard(ctx, g))
 		}
 		gone = append(gone, groups...)
