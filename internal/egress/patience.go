@@ -20,8 +20,9 @@ type Limits struct {
 	Throughput int
 }
 
-// DefaultLimits let a target begin slowly.
-var DefaultLimits = Limits{Patience: 5 * time.Minute, Throughput: 64 << 10}
+// DefaultLimits let a target begin slowly: one that has a large repository may count its objects for a long time, and says now and then that it
+// does.
+var DefaultLimits = Limits{Patience: 30 * time.Minute, Throughput: 64 << 10}
 
 // tooSlow is ErrTooSlow in a sentence that names the limits.
 type tooSlow struct {
