@@ -4,7 +4,9 @@ package files
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -68,6 +70,9 @@ func (f *Family) find(ctx context.Context, path, revision string) (file File, co
 		return file, content, err
 	}
 	entry, err := repo.Entry(ctx, commit, path)
+	if errors.Is(err, git.ErrFileTooLarge) {
+		return file, content, endpoint.Message(http.StatusUnprocessableEntity, "The directory of the file is too large to be read")
+	}
 	if err == nil && entry.Path == path && entry.Type == "blob" {
 		content, err = repo.Blob(ctx, entry.ID)
 	}

@@ -229,3 +229,9 @@ func TestWhoWaitsTooLongForALargeFileMayComeAgain(t *testing.T) {
 		t.Errorf("got %d with %d bytes", answer.Code, len(answer.Body))
 	}
 }
+
+func TestAFileOfADirectoryThatIsTooLarge(t *testing.T) {
+	c := gittest.New(t, "sha1")
+	commit, last := c.Wide(t, 530_000)
+	newShop(t, c).Expect(t, asks{"GET " + at + last + "?ref=" + commit, `422 {"message":"The directory of the file is too large to be read"}`})
+}
