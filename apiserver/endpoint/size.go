@@ -3,6 +3,7 @@ package endpoint
 import (
 	"encoding/base64"
 	"encoding/json"
+	"math/bits"
 	"reflect"
 	"strings"
 	"sync"
@@ -168,28 +169,56 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 
 // textSize is how many bytes a text has between its quotes.
 func textSize(v reflect.Value, exact bool) int64 {
+	text := v.String()
 	if !exact {
-		return longest * int64(v.Len())
+		return longest * int64(len(text))
 	}
-	text, bytes := v.String(), 0
-	for i := 0; i < len(text); {
-		b := text[i]
-		switch {
-		case b >= utf8.RuneSelf:
-			r, n := utf8.DecodeRuneInString(text[i:])
-			if bytes += n; r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
-				bytes += longest - n
-			}
-			i += n
-			continue
-		case b == '"', b == '\\', b == '\n', b == '\r', b == '\t', b == '\b', b == '\f':
-			bytes += 2
-		case b < ' ':
-			bytes += longest
-		default:
-			bytes++
-		}
-		i++
+	if !utf8.ValidString(text) {
+		return int64(invalidSize(text))
+	}
+	bytes := len(text) + strings.Count(text, `"`) + strings.Count(text, `\`)
+	control, ascii := controls(text)
+	short := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\t")
+	bytes += short + (longest-1)*(control-short)
+	if !ascii {
+		const separator = len("\u2028")
+		bytes += (longest - separator) * (strings.Count(text, "\u2028") + strings.Count(text, "\u2029"))
 	}
 	return int64(bytes)
+}
+
+// invalidSize is how many bytes a text has at most that is not all UTF-8.
+func invalidSize(text string) (bytes int) {
+	for _, r := range text {
+		switch {
+		case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
+			bytes += 2
+		case r < ' ', r == utf8.RuneError, r == '\u2028', r == '\u2029':
+			bytes += longest
+		default:
+			bytes += utf8.RuneLen(r)
+		}
+	}
+	return bytes
+}
+
+// controls counts the control characters in a text, and reports whether it is all ASCII. It looks at eight bytes at a time, because an
+// answer may have millions.
+func controls(text string) (count int, ascii bool) {
+	const low, high, space = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080, 0x6060606060606060
+	var all uint64
+	for ; len(text) >= 8; text = text[8:] {
+		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
+		all |= eight
+		// The sum has the highest bit of each byte that is a space or above.
+		count += bits.OnesCount64(^(eight&low + space | eight) & high)
+	}
+	for i := range len(text) {
+		all |= uint64(text[i])
+		if text[i] < ' ' {
+			count++
+		}
+	}
+	return count, all&high == 0
 }
