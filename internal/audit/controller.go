@@ -56,9 +56,6 @@ func (l *Log) Tell(ctx context.Context, e Event) {
 	if e.Result == "" {
 		e.Result = Done
 	}
-	for i := range e.Refs {
-		e.Refs[i].Name, e.Refs[i].Reason = clip(e.Refs[i].Name, maxRef), clip(e.Refs[i].Reason, maxRef)
-	}
 	l.Write(e)
 }
 

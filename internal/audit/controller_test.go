@@ -2,7 +2,11 @@ package audit_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -116,4 +120,17 @@ func TestClientOfControllers_tellsHowAWriteEnded(t *testing.T) {
 func TestClientOfControllers_withoutALogIsAsItWas(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	NewWithT(t).Expect((*audit.Log)(nil).Client(c)).To(BeIdenticalTo(c))
+}
+
+func TestTell_digestsTheWholeNamesOfRefs(t *testing.T) {
+	g := NewWithT(t)
+	lines, digest := audittest.Open(t), sha256.New()
+	var refs []audit.Ref
+	for i := range 101 {
+		ref := audit.Ref{Name: fmt.Sprintf("refs/heads/%0600d", i), New: strings.Repeat("1", 40), Result: audit.Done}
+		fmt.Fprintln(digest, ref.Old, ref.New, ref.Name)
+		refs = append(refs, ref)
+	}
+	lines.Tell(t.Context(), audit.Event{Action: "import", Refs: refs})
+	g.Expect(lines.Events()).To(ContainElement(HaveField("Rest", HaveValue(Equal(audit.Rest{Refs: 1, Done: 1, SHA256: hex.EncodeToString(digest.Sum(nil))})))))
 }
