@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// tellTimeout is how long it may take to tell a client that it has too many connections. The few bytes of that fit any buffer.
+// tellTimeout is how long it may take to tell a client that it has too many connections. The message fits any buffer.
 const tellTimeout = 100 * time.Millisecond
 
 // Limits of connections.
@@ -51,25 +52,15 @@ func (l *limited) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		from := tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
-		key := fair.Address(from)
-		if l.trusts(from) {
+		if ratelimit.Trusts(l.limits.Trusted, from) {
 			return c, nil
 		}
+		key := fair.Address(from)
 		if l.take(key) {
 			return &counted{TCPConn: tcp, release: sync.OnceFunc(func() { l.release(key) })}, nil
 		}
 		l.refuse(c)
 	}
-}
-
-func (l *limited) trusts(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	for _, network := range l.limits.Trusted {
-		if network.Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 func (l *limited) take(key fair.Key) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func (l *Limiter) Client(r *http.Request) netip.Addr {
 	forwarded := r.Header["X-Forwarded-For"]
 	for i := len(forwarded) - 1; i >= 0; i-- {
 		rest, more := forwarded[i], true
-		for more && l.trusts(at) {
+		for more && Trusts(l.proxies, at) {
 			comma := strings.LastIndexByte(rest, ',')
 			next, ok := parseAddress(strings.TrimSpace(rest[comma+1:]))
 			if !ok {
@@ -46,13 +47,10 @@ func (l *Limiter) Client(r *http.Request) netip.Addr {
 	return at
 }
 
-func (l *Limiter) trusts(a netip.Addr) bool {
-	for _, p := range l.proxies {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+// Trusts reports whether an address is in one of the networks of proxies.
+func Trusts(proxies []netip.Prefix, a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	return slices.ContainsFunc(proxies, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
 // parseAddress reads an address, with a port or without.

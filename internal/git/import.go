@@ -171,25 +171,17 @@ func (r *Repository) withinLimits(ctx context.Context) error {
 		}
 	}
 	// Each ref is a file until all are packed, and its lock before that.
-	refs, err := filesIn(filepath.Join(r.dir, "refs"))
+	refs := 0
+	err := walk(ctx, filepath.Join(r.dir, "refs"), func(_ string, info fs.FileInfo) error {
+		if info.Mode().IsRegular() {
+			refs++
+		}
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("counting refs: %w", err)
+		return err
 	}
 	return r.engine.admitRefs(refs)
-}
-
-// filesIn counts the files below a directory, while others add and remove some.
-func filesIn(dir string) (count int, err error) {
-	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil && entry.Type().IsRegular() {
-			count++
-		}
-		return err
-	})
-	return count, err
 }
 
 // watchLimits returns a context that ends with the *LimitError when an import exceeds its limits, and a func that ends the watch.
