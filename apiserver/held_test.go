@@ -25,20 +25,20 @@ import (
 )
 
 const (
-	// greedy is how many requests one client has at once, of which it takes no answer or does not send the end, and busy how many of those
-	// with short answers.
+	// greedy is how many requests one client has at once whose answers it does not take, or whose bodies it does not finish. busy is how
+	// many it has with short answers.
 	greedy, busy = 12, 192
 	// atOnce is how many are sent before one of them is answered.
 	atOnce = 32
 	// room is what the server may hold for all, share of it what for one client, and remembered what it remembers of repositories besides.
 	// besides is what all else takes that a request needs.
 	room, share, remembered, besides = 96 << 20, room / 4, 64 << 20, 16 << 20
-	// unfinished is how much there is of a body of which the last byte is missing.
+	// unfinished is the length of a body without its last byte.
 	unfinished = 4<<20 - 1
 )
 
-// hoard is a repository with much in it: greedy files of 12 MiB, which compress well, busy files of less than 1 MiB, and a branch that has
-// 5 MiB of text more than main has, of which each byte takes six in JSON.
+// hoard is a repository with much in it: greedy files of 12 MiB, which compress well, busy files of less than 1 MiB, and a branch with
+// 5 MiB of text that main does not have. Each byte of the text takes six in JSON.
 func hoard(t *testing.T) (c *gittest.Client, blobs, short []string) {
 	t.Helper()
 	c = history(t)

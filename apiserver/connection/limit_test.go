@@ -66,7 +66,7 @@ func TestListen_refusesTheConnectionsOfAnAddressBeyondItsLimit(t *testing.T) {
 	g.Eventually(func() int {
 		_, status, _ := from(t, "127.0.0.2", at)
 		return status
-	}).WithTimeout(time.Minute).Should(Equal(http.StatusOK), "who has closed one may have another one")
+	}).WithTimeout(time.Minute).Should(Equal(http.StatusOK), "a client that closes a connection can open another one")
 }
 
 func TestListen_boundsNoProxy(t *testing.T) {

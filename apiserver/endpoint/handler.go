@@ -44,8 +44,8 @@ type Options struct {
 	// Fresh is how old a decision of the Guard may be when a handler begins: it is asked again when a body came slowly. Five seconds
 	// when it is not set.
 	Fresh time.Duration
-	// Memory is what may be held for callers, whom the contexts of Guard.Admit name: long bodies until the handler has returned, and long
-	// answers until they are taken. nil stands for any amount.
+	// Memory bounds what is held for callers: long bodies until the handler has returned, and long answers until the client has taken
+	// them. The contexts of Guard.Admit name the callers. nil sets no bound.
 	Memory Memory
 	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
 	// no time; nil for other errors. Options without it know no such errors.

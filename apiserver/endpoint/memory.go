@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Memory is what the server may hold for its callers, whom contexts name.
+// Memory bounds what the server holds for its callers. The context of each call names the caller.
 type Memory interface {
 	// Take waits until so many bytes may be held. weigh says how many they are from then on; 0 gives all of them back.
 	Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error)
@@ -27,7 +27,7 @@ const (
 	encodingTimes = 3
 )
 
-// admitBody waits until the body of a request may be held. leave is to be called when nothing of it is needed any more.
+// admitBody waits until the body of a request may be held. The caller must call leave when it needs nothing of the body any more.
 func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
 	most := e.maxBody
 	if r.ContentLength >= 0 {
@@ -53,7 +53,7 @@ func short(r *http.Request) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(&begun, r.Body), r.Body}
-	return err != nil // it is said again to whoever reads on
+	return err != nil // whoever reads on gets the error again
 }
 
 // answer is what a handler has answered to a request.

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// scarce is memory of which there is none until somebody waits for it. It notes how much was held at most, and is.
+// scarce has no memory to give until somebody waits for it. It records how much is held, and how much was held at most.
 type scarce struct {
 	waited     int
 	most, held int64

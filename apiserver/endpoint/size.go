@@ -142,7 +142,7 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 	}
 	var vary []field
 	fixed := int64(plain)
-	// What has a form of its own may be made of what nobody sees otherwise.
+	// A type that encodes itself can show fields that are hidden otherwise.
 	own := t.Implements(marshalerType) || t.Implements(textType)
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -55,7 +55,7 @@ var _ = Describe("A group whose server was killed before it made the owner", fun
 
 		f.Delete(&found[0])
 		f.ExpectReady(acme)
-		Expect(members(ctx)).To(BeEmpty(), "whoever has left does not come back")
+		Expect(members(ctx)).To(BeEmpty(), "a member who has left does not come back")
 	})
 
 	It("keeps the one that the server has made after all", func(ctx SpecContext) {

@@ -50,7 +50,7 @@ func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error
 	return nil
 }
 
-// recorded reports whether nothing is to be recorded of a repository any more.
+// recorded reports whether a repository has its RetainedRepository, or needs none.
 func (c *Controller) recorded(ctx context.Context, o *repository.Owner, cluster types.UID) (bool, error) {
 	if o.Cluster != cluster {
 		return true, nil

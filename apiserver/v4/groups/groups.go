@@ -126,8 +126,8 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
 	return f.show(catalog.Scope{Groups: chain}), nil
 }
 
-// own makes whoever has made a group its owner; a group that they cannot own does not stay. Where this is cut short, the controller of
-// groups does the rest.
+// own makes the creator of a group its owner, and removes the group when that fails. If the server ends before that, the controller of groups
+// makes the owner.
 func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
 	err := f.writer.Ensure(ctx, owner.Membership(u, g))
 	if err == nil {

@@ -372,7 +372,7 @@ func TestAGroupThatHasNoIDYet_isNotShown(t *testing.T) {
 	}
 }
 
-// What a server that is killed in between leaves behind says whom the group is for, so that the controller can finish it.
+// A group names its owner until the membership exists, so that the controller can make it when the server was killed before it did.
 func TestAGroup_saysWhoIsToOwnItUntilTheyDo(t *testing.T) {
 	f := newForge(t)
 	otto := f.Refer(&v1alpha1.User{}, "otto")
