@@ -182,7 +182,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 			h.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	a, err := h.call(w, r, e, path)
+	a := &answer{}
+	defer func() { a.leave() }()
+	err := h.call(w, r, e, path, a)
 	if err == nil {
 		err = h.write(w, r, e, a)
 	}
@@ -209,50 +211,51 @@ func (o *observed) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) (*answer, error) {
+// call has the handler of an endpoint answer a request, and puts what comes of it into a.
+func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer) error {
 	if r.ContentLength > e.maxBody {
-		return nil, tooLarge()
+		return tooLarge()
 	}
 	if e.download && hotlinked(r) {
-		return nil, Message(http.StatusNotAcceptable, "406 Not Acceptable")
+		return Message(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
 	ctx, err := h.options.Guard.Admit(r, e, path)
 	if h.outdated(r, err) {
 		ctx, err = h.options.Guard.Admit(r, e, path)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	admitted := time.Now()
-	leave, err := h.admitBody(ctx, w, r, e)
-	if err != nil {
-		return nil, err
+	if a.weigh, err = h.admitBody(ctx, w, r, e); err != nil {
+		return err
 	}
-	defer leave()
-	a := &answer{}
 	if a.sent, err = readTree(r, e.maxBody); err != nil {
-		return nil, err
+		return err
 	}
 	received(w, r)
-	if hasBody(r) && time.Since(admitted) > h.options.Fresh {
+	if err = h.admitWrite(ctx, r, a); err != nil {
+		return err
+	}
+	if (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
 		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if a.request, err = e.parameters(a.sent, path); err != nil {
-		return nil, err
+		return err
 	}
 	if a.response, err = e.answer(ctx, r, a.request); h.outdated(r, err) {
 		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
-			return nil, err
+			return err
 		}
 		if a.request, err = e.parameters(a.sent, path); err != nil {
-			return nil, err
+			return err
 		}
 		a.response, err = e.answer(ctx, r, a.request)
 	}
-	a.memory = h.memory(ctx)
-	return a, err
+	a.hold = h.hold(ctx)
+	return err
 }
 
 // parameters are what was sent, as the handler takes it.
@@ -377,7 +380,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Content-Type", "text/plain")
 		h.send(w, e.Status, []byte(body))
 	default:
-		if err := h.json(w, r, e.Status, body, uncounted()); err != nil {
+		if err := h.json(w, r, e.Status, body, holding{weigh: uncounted}); err != nil {
 			h.options.Log.Error(err, "Encoding an error", "request", w.Header().Get(requestIDHeader))
 			h.send(w, http.StatusInternalServerError, nil)
 		}

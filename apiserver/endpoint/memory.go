@@ -15,6 +15,8 @@ type Memory interface {
 	Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error)
 	// Try is Take without waiting: nil where there is no room.
 	Try(ctx context.Context, bytes int64) (weigh func(bytes int64))
+	// OverShare reports whether so many bytes more are more than one caller may have.
+	OverShare(ctx context.Context, bytes int64) bool
 }
 
 const (
@@ -25,24 +27,40 @@ const (
 	// encodingTimes is how often an answer is while it is encoded: in what the encoder has put together, in what had become too small for
 	// that, and in the buffer that is sent.
 	encodingTimes = 3
+	// writeAnswer is what a caller must have left of the own share when a request that writes is carried out. An answer that has more gets
+	// it without waiting where the caller had to wait for that.
+	writeAnswer = 1 << 20
 )
 
-// admitBody waits until the body of a request may be held. The caller must call leave when it needs nothing of the body any more.
-func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (leave func(), err error) {
+// admitBody waits until the body of a request may be held. weigh says how much of it is held from then on; it is nil where nothing is
+// counted.
+func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (weigh func(bytes int64), err error) {
 	most := e.maxBody
 	if r.ContentLength >= 0 {
 		most = r.ContentLength
 	}
 	if h.options.Memory == nil || most <= freeBody || r.ContentLength < 0 && short(r) {
-		return func() {}, nil
+		return nil, nil
 	}
-	weigh, err := h.options.Memory.Take(ctx, bodyTimes*most)
-	if err != nil {
-		return nil, err
+	if weigh, err = h.options.Memory.Take(ctx, bodyTimes*most); err == nil {
+		h.awaitBody(w, r)
 	}
-	h.awaitBody(w, r)
-	return func() { weigh(0) }, nil
+	return weigh, err
 }
+
+// admitWrite has a request that writes wait whose caller has nothing left for the answer, because of other answers that they do not take. It
+// is refused before it is carried out, and nobody else can bring that about.
+func (h *Handler) admitWrite(ctx context.Context, r *http.Request, a *answer) (err error) {
+	if h.options.Memory != nil && a.weigh == nil && !reads(r) && h.options.Memory.OverShare(ctx, writeAnswer) {
+		a.weigh, err = h.options.Memory.Take(ctx, writeAnswer)
+	}
+	return err
+}
+
+func uncounted(int64) {}
+
+// reads reports whether a request changes nothing.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // short reads as much of a body of unknown length as is held without being counted, and reports whether that is all there is. The body
 // can be read from its beginning nevertheless.
@@ -60,17 +78,21 @@ func short(r *http.Request) bool {
 type answer struct {
 	request, response any
 	sent              tree
-	// memory is Memory.Take for the caller. Without wait the error is noRoom where some is short.
-	memory func(bytes int64, wait bool) (weigh func(bytes int64), err error)
+	// weigh says how much is held, first for the body and then for the answer; nil where nothing is.
+	weigh func(bytes int64)
+	// hold is Memory.Take for the caller. Without wait the error is noRoom where some is short.
+	hold func(bytes int64, wait bool) (weigh func(bytes int64), err error)
 }
 
-// noRoom is the error for an answer that there is no room for.
-type noRoom struct{ bytes int64 }
+// leave gives back what is held. It can be called more than once.
+func (a *answer) leave() {
+	if a.weigh != nil {
+		a.weigh(0)
+	}
+}
 
-func (noRoom) Error() string { return "there is no memory for the answer" }
-
-// memory is answer.memory for the caller of ctx.
-func (h *Handler) memory(ctx context.Context) func(bytes int64, wait bool) (func(int64), error) {
+// hold is answer.hold for the caller of ctx.
+func (h *Handler) hold(ctx context.Context) func(bytes int64, wait bool) (func(int64), error) {
 	return func(bytes int64, wait bool) (func(int64), error) {
 		if wait {
 			return h.options.Memory.Take(ctx, bytes)
@@ -82,23 +104,31 @@ func (h *Handler) memory(ctx context.Context) func(bytes int64, wait bool) (func
 	}
 }
 
+// noRoom is the error for an answer that there is no room for.
+type noRoom struct{ bytes int64 }
+
+func (noRoom) Error() string { return "there is no memory for the answer" }
+
 // holding is the memory for an answer of at most size bytes.
 type holding struct {
 	size  int64
 	weigh func(bytes int64)
 }
 
-// uncounted is for an answer that is not counted.
-func uncounted() holding { return holding{weigh: func(int64) {}} }
-
 // room holds the memory that it takes to encode an answer. The error is noRoom.
 func (h *Handler) room(a *answer, body any) (holding, error) {
 	size := h.sizes.of(body)
-	if h.options.Memory == nil || size <= freeAnswer {
-		return holding{size, uncounted().weigh}, nil
+	switch {
+	case h.options.Memory == nil || size <= freeAnswer:
+		a.leave()
+		return holding{size, uncounted}, nil
+	case a.weigh != nil:
+		a.weigh(encodingTimes * size)
+		return holding{size, a.weigh}, nil
+	default:
+		weigh, err := a.hold(encodingTimes*size, false)
+		return holding{size, weigh}, err
 	}
-	weigh, err := a.memory(encodingTimes*size, false)
-	return holding{size, weigh}, err
 }
 
 // buffers are kept for the next answers of about the same length, so that no short answer takes as much as a long one. A comparison of
@@ -132,22 +162,21 @@ func (b *buffers) put(buffer *bytes.Buffer) {
 }
 
 // wait answers a request when there is room, where failed is noRoom; other errors it returns. Meanwhile nothing is held: what was only read
-// is read once more.
+// is looked up once more.
 func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer, failed error) error {
 	var full noRoom
 	if !errors.As(failed, &full) {
 		return failed
 	}
-	again := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if again {
+	if reads(r) {
 		a.response = nil
 	}
-	weigh, err := a.memory(full.bytes, true)
+	weigh, err := a.hold(full.bytes, true)
 	if err != nil {
 		return err
 	}
-	defer weigh(0)
-	if again {
+	a.weigh = weigh
+	if reads(r) {
 		ctx, err := h.options.Guard.Admit(r, e, path)
 		if err != nil {
 			return err
@@ -155,10 +184,6 @@ func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		if a.response, err = e.answer(ctx, r, a.request); err != nil {
 			return err
 		}
-	}
-	a.memory = func(bytes int64, _ bool) (func(int64), error) {
-		weigh(bytes)
-		return weigh, nil
 	}
 	return h.write(w, r, e, a)
 }

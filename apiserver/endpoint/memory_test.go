@@ -20,6 +20,8 @@ type scarce struct {
 	waited     int
 	most, held int64
 	err        error
+	// full says that the caller's own share is taken.
+	full bool
 }
 
 func (s *scarce) weigh(bytes int64) {
@@ -38,6 +40,9 @@ func (s *scarce) Take(_ context.Context, bytes int64) (func(int64), error) {
 
 // Try implements endpoint.Memory.
 func (s *scarce) Try(context.Context, int64) func(int64) { return nil }
+
+// OverShare implements endpoint.Memory.
+func (s *scarce) OverShare(context.Context, int64) bool { return s.full }
 
 // odd has parts of all kinds, and one within itself.
 type odd struct {
@@ -71,6 +76,7 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 	}
 	table := endpoint.Table{
 		endpoint.Get("/large", answer(oddity())), endpoint.Get("/small", answer(small)), endpoint.Post("/large", answer(oddity())),
+		endpoint.Post("/small", answer(small)),
 	}
 	want := httptest.NewRecorder()
 	newHandler(table).ServeHTTP(want, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/large", http.NoBody))
@@ -79,7 +85,7 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 		request       string
 		waited, calls int
 	}{
-		{"GET /small", 0, 1}, {"GET /large", 1, 2}, {"POST /large", 1, 1}, {"HEAD /large", 1, 2},
+		{"GET /small", 0, 1}, {"GET /large", 1, 2}, {"POST /large", 1, 1}, {"POST /small", 0, 1}, {"HEAD /large", 1, 2},
 	} {
 		m := &scarce{}
 		calls = 0
@@ -90,8 +96,36 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 		if w.Code >= 300 || m.waited != tt.waited || calls != tt.calls || m.held != 0 {
 			t.Errorf("%s: %d, waited %d times, and for %d calls; %d bytes are held", tt.request, w.Code, m.waited, calls, m.held)
 		}
-		if tt.waited > 0 && (w.Body.String() != want.Body.String() || m.most < 3*size || m.most > 4*size) {
+		if strings.HasSuffix(tt.request, "/large") && (w.Body.String() != want.Body.String() || m.most < 3*size || m.most > 4*size) {
 			t.Errorf("%s: %d bytes were held for %d", tt.request, m.most, size)
+		}
+	}
+}
+
+// A request that was carried out and then refused would be tried again.
+func TestMemory_isThereBeforeARequestThatWritesIsCarriedOut(t *testing.T) {
+	calls := 0
+	write := func(context.Context, *endpoint.None) (odd, error) { calls++; return oddity(), nil }
+	table := endpoint.Table{endpoint.Post("/", write), endpoint.Put("/", write), endpoint.Delete("/", write).Status(http.StatusOK)}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		m := &scarce{full: true}
+		h := endpoint.NewHandler(endpoint.Options{
+			Guard: open{}, Log: logr.Discard(), BaseURL: mustParse(t, "https://forge.example/api/v4"), Memory: m,
+			Refused: func(error) *endpoint.Error { return endpoint.Busy(time.Second) },
+		}, table)
+		for _, tt := range []struct {
+			err                   error
+			status, calls, waited int
+		}{
+			{errors.New("no memory"), http.StatusServiceUnavailable, 0, 1},
+			{nil, http.StatusOK, 1, 1},
+		} {
+			m.err, m.waited, calls = tt.err, 0, 0
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "/", http.NoBody))
+			if w.Code/100 != tt.status/100 || calls != tt.calls || m.waited != tt.waited || m.held != 0 {
+				t.Errorf("%s: %d after %d calls and %d waits; %d bytes are held", method, w.Code, calls, m.waited, m.held)
+			}
 		}
 	}
 }

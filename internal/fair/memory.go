@@ -55,6 +55,11 @@ func (m *Memory) Try(ctx context.Context, bytes int64) (weigh func(bytes int64))
 	return nil
 }
 
+// OverShare reports whether so many bytes more are more than the share of the caller of ctx, whatever the others hold.
+func (m *Memory) OverShare(ctx context.Context, bytes int64) bool {
+	return m != nil && m.slots.OverShare(ctx, count(bytes))
+}
+
 func (h *Hold) weighBytes(bytes int64) { h.Weigh(count(bytes)) }
 
 // explain has Busy say how much memory there is.
