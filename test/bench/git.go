@@ -79,7 +79,8 @@ func (b *bench) newServers(ctx context.Context, t *testbed.Testbed) (*servers, e
 		return nil, err
 	}
 	for name, path := range map[string]*string{"copies": &s.copies, "checkout": &s.checkout, "history": &s.history} {
-		if *path, err = newDirectory(b.directory, "git-"+name); err != nil {
+		// There are servers for the rows of git, and others for those of mirrors.
+		if *path, err = os.MkdirTemp(b.directory, "git-"+name+"-"); err != nil {
 			return nil, err
 		}
 	}
