@@ -234,7 +234,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		return err
 	}
 	received(w, r)
-	if err = h.admitWrite(ctx, r, a); err != nil {
+	if err := h.admitWrite(ctx, r, a); err != nil {
 		return err
 	}
 	if (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
