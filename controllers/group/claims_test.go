@@ -1,6 +1,8 @@
 package group_test
 
 import (
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -195,4 +197,60 @@ var _ = Describe("A group that is being deleted", func() {
 		f.ExpectWaiting(fresh, v1alpha1.ReasonReferenceNotFound, "acme")
 		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotFound, "acme")
 	})
+})
+
+var _ = Describe("The path of a user at the root", func() {
+	var dana *v1alpha1.User
+	var other *v1alpha1.Group
+
+	BeforeEach(func() {
+		dana = forge.User("dana").Build()
+		other = forge.Group("Dana").In(f.NewNamespace()).Build()
+		f.Run()
+	})
+
+	It("is for the group of their personal projects, though another one is older", func() {
+		f.Create(dana)
+		f.ExpectReady(dana)
+		f.Create(other)
+		f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists, "full path Dana: it belongs to the user of that username, for their personal projects")
+		forge.UntilYounger(other)
+		personal := forge.Group("dana").In(namespace).Build()
+		personal.Labels = map[string]string{v1alpha1.LabelPersonal: fmt.Sprint(dana.Status.ID)}
+		personal.Annotations = map[string]string{v1alpha1.AnnotationPersonal: string(dana.UID)}
+		f.Create(personal)
+		expectHolder("dana", personal)
+		f.ExpectRestartWritesNothing()
+	})
+
+	It("is not for the group of another user, whoever has the id", func() {
+		f.Create(dana)
+		f.ExpectReady(dana)
+		other.Labels = map[string]string{v1alpha1.LabelPersonal: fmt.Sprint(dana.Status.ID)}
+		other.Annotations = map[string]string{v1alpha1.AnnotationPersonal: "somebody-else"}
+		f.Create(other)
+		f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists)
+	})
+
+	It("stays with the group that held it before there was the user", func() {
+		f.Create(other)
+		f.ExpectReady(other)
+		f.Create(dana)
+		f.ExpectReady(dana)
+		f.Change(other, func() { other.Spec.Name = "Dana's team" })
+		expectHolder("Dana", other)
+	})
+
+	DescribeTable("is free when the user",
+		func(goes func()) {
+			f.Create(dana)
+			f.ExpectReady(dana)
+			f.Create(other)
+			f.ExpectStalled(other, v1alpha1.ReasonAlreadyExists)
+			goes()
+			expectHolder("Dana", other)
+		},
+		Entry("is renamed", func() { f.Change(dana, func() { dana.Spec.Username = "dora" }) }),
+		Entry("is deleted", func() { f.Delete(dana) }),
+	)
 })

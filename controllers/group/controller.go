@@ -45,6 +45,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexID, catalog.SpecID)).
 		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.User{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
 		OnClaimReleased(&v1alpha1.Group{}, c.catalog.Waiting(&v1alpha1.Group{})).
 		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Group{})).
 		OnReferred(&corev1.Namespace{}, c.inNamespace).

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,14 +22,6 @@ import (
 // ErrNotFound says that nothing in reach of the asker has the name, path or id. What is out of his reach is not told
 // apart from what does not exist.
 var ErrNotFound = errors.New("not found")
-
-// RootGroupRule lets one namespace hold root groups.
-type RootGroupRule struct {
-	// Namespace that may hold them.
-	Namespace string
-	// Path is a pattern in the form of path.Match for their paths; "*" for all.
-	Path string
-}
 
 // Catalog reads the declared objects.
 type Catalog struct {
@@ -45,19 +36,6 @@ type Catalog struct {
 // New returns a catalog on reader, a cache that AddIndexes was called for. Without rules every namespace may hold root groups.
 func New(reader client.Reader, rules ...RootGroupRule) *Catalog {
 	return &Catalog{reader: reader, rootRules: rules}
-}
-
-// MayHoldRootGroup reports whether the installation lets a namespace hold a root group of this path.
-func (c *Catalog) MayHoldRootGroup(namespace, groupPath string) bool {
-	if len(c.rootRules) == 0 {
-		return true
-	}
-	for _, r := range c.rootRules {
-		if ok, err := path.Match(r.Path, groupPath); err == nil && ok && r.Namespace == namespace {
-			return true
-		}
-	}
-	return false
 }
 
 // object is satisfied by *E for a kind E.

@@ -117,6 +117,8 @@ func (c *Catalog) ClaimKeys(ctx context.Context, obj client.Object) []string {
 		}
 		own = *o.Spec.ParentRef
 		parent, err = c.anyGroup(ctx, o.Namespace, own)
+	case *v1alpha1.User:
+		return []string{claimKey("", o.Spec.Username)}
 	case *v1alpha1.Project:
 		segment, own = o.Spec.Path, o.Spec.GroupRef
 		parent, err = c.Group(ctx, o.Namespace, own)

@@ -25,8 +25,6 @@ var (
 	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
 	// ErrParentReplaced says that the path or id of the parent belongs to another tenant's group than the one that it led to.
 	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, name its uid in parentRef as well")
-	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
-	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
 )
 
 // maxDepth bounds a walk up the tree, as the reference product bounds nesting.
@@ -36,11 +34,11 @@ const maxDepth = 20
 // there, leads back to it or does not admit it. Nobody reaches it then.
 func Misplaced(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrCycle) || errors.Is(err, ErrParentNotAllowed) ||
-		errors.Is(err, ErrParentReplaced) || errors.Is(err, ErrRootNotAllowed)
+		errors.Is(err, ErrParentReplaced) || errors.Is(err, ErrRootNotAllowed) || errors.Is(err, ErrRootOfUser)
 }
 
-// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed, ErrParentReplaced or
-// ErrRootNotAllowed when g has no valid place.
+// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed, ErrParentReplaced,
+// ErrRootNotAllowed or ErrRootOfUser when g has no valid place.
 func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {
 	above, err := c.above(ctx, g)
 	if err != nil || len(above) == 0 {
@@ -54,10 +52,7 @@ func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Grou
 func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
 	ref := g.Spec.ParentRef
 	if ref == nil {
-		if !c.MayHoldRootGroup(g.Namespace, g.Spec.Path) {
-			return nil, ErrRootNotAllowed
-		}
-		return nil, nil
+		return nil, (&root{catalog: c}).check(ctx, g)
 	}
 	var parent *v1alpha1.Group
 	var further []*v1alpha1.Group
@@ -240,8 +235,9 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 		return nil, err
 	}
 	var claimants []claim.Object
+	top := root{catalog: c}
 	for _, g := range groups {
-		ok, err := c.mayBeAt(ctx, at, g)
+		ok, err := c.mayBeAt(ctx, at, &top, g)
 		if err != nil {
 			return nil, err
 		}
@@ -265,9 +261,13 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 }
 
 // mayBeAt reports whether a group that claims a segment below a place means that place, and is let in there.
-func (c *Catalog) mayBeAt(ctx context.Context, at place, g *v1alpha1.Group) (bool, error) {
+func (c *Catalog) mayBeAt(ctx context.Context, at place, top *root, g *v1alpha1.Group) (bool, error) {
 	if at.group == nil {
-		return c.MayHoldRootGroup(g.Namespace, g.Spec.Path), nil
+		err := top.check(ctx, g)
+		if Misplaced(err) {
+			return false, nil
+		}
+		return err == nil, err
 	}
 	ok, err := c.admits(ctx, at.group, g.Namespace)
 	return ok && follows(g, at.group), ignoreNotFound(err)

@@ -28,6 +28,8 @@ func Unresolved(field string, err error) error {
 		return frame.Waiting(v1alpha1.ReasonReferenceNotReady, "%s: %w", field, err)
 	case errors.Is(err, catalog.ErrRootNotAllowed):
 		return frame.Stalled(v1alpha1.ReasonNamespaceNotAllowed, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrRootOfUser):
+		return frame.Stalled(v1alpha1.ReasonAlreadyExists, "%w", err)
 	case errors.Is(err, catalog.ErrCycle):
 		return frame.Stalled(v1alpha1.ReasonReferenceCycle, "%s: %w", field, err)
 	case errors.Is(err, catalog.ErrNotFound):
