@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// choice is parameters of which some have to be sent, null or not.
+// choice is parameters of which some have to be sent, null or not, or no more than one.
 type choice struct {
 	tag, group string
 	names      []string
@@ -16,11 +16,12 @@ type choice struct {
 const (
 	exactlyOne = "exactlyOne"
 	atLeastOne = "atLeastOne"
+	atMostOne  = "atMostOne"
 )
 
 // choose notes the choices that a field belongs to.
 func (p *plan) choose(sf reflect.StructField) {
-	for _, tag := range []string{exactlyOne, atLeastOne} {
+	for _, tag := range []string{exactlyOne, atLeastOne, atMostOne} {
 		group, ok := sf.Tag.Lookup(tag)
 		if !ok {
 			continue
@@ -50,9 +51,9 @@ func (d *decoding) check(c choice, sent tree, prefix string) {
 	switch {
 	case len(there) == 0 && c.tag == exactlyOne:
 		d.problem(strings.Join(all, ", "), "are missing, exactly one parameter must be provided")
-	case len(there) == 0:
+	case len(there) == 0 && c.tag == atLeastOne:
 		d.problem(strings.Join(all, ", "), "are missing, at least one parameter must be provided")
-	case len(there) > 1 && c.tag == exactlyOne:
+	case len(there) > 1 && c.tag != atLeastOne:
 		d.problem(strings.Join(there, ", "), "are mutually exclusive")
 	}
 }

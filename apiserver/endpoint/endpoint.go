@@ -11,11 +11,15 @@
 //	minimum:"1"       the same for numbers below; maximum likewise
 //	exactlyOne:"x"    400 unless one parameter of those with the same x is sent, and no more
 //	atLeastOne:"x"    400 unless any parameter of those with the same x is sent
+//	atMostOne:"x"     400 when more than one parameter of those with the same x is sent
+//	comma:""          a list may be sent as one text with commas, too
+//	words:"None,Any"  the words that an Either takes
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
 //
-// A field of type Optional tells a parameter that is absent from one that is null. A response type says with json tags what
-// it gives; doc describes its fields, too.
+// A field of type Optional tells a parameter that is absent from one that is null, and one of type Either is a value or a word. A struct is
+// sent as not[label]=x, as an object in JSON; so is a map[string]string, as variables[KEY]=x, whose keys the client chooses. A response type
+// says with json tags what it gives; doc describes its fields, too.
 package endpoint
 
 import (

@@ -23,7 +23,7 @@ type Info struct {
 // conventions are what is the same for all endpoints.
 const conventions = "Parameters are taken from the query, from a form (URL-encoded or multipart) or from a JSON object, " +
 	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
-	"and an empty value stands for null where null is allowed. " +
+	"and an empty value stands for null where null is allowed. Words in place of a value, such as `None`, are taken in any letter case. " +
 	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
 	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."

@@ -1,7 +1,9 @@
 package endpoint
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,7 +13,7 @@ func (p *plan) pathParameters() []object {
 	var all []object
 	for i := range p.fields {
 		if f := &p.fields[i]; f.path {
-			all = append(all, parameter("path", flatField{f.name, f.schema(), true}))
+			all = append(all, parameter("path", flatField{name: f.name, schema: f.schema(), required: true}))
 		}
 	}
 	return all
@@ -33,23 +35,36 @@ func parameter(in string, f flatField) object {
 		p["description"] = doc
 		delete(f.schema, "description")
 	}
+	if f.keyed {
+		maps.Copy(p, keyedStyle())
+	}
 	return p
 }
 
+// keyedStyle is how a query or form has a map: variables[KEY]=x.
+func keyedStyle() object { return object{"style": "deepObject", "explode": true} }
+
 // body is the Request Body Object; nil where there is nothing to send.
 func (p *plan) body() object {
-	form := newStructure()
+	form, encoding := newStructure(), object{}
 	for _, f := range p.flat("", true, false) {
 		form.add(f.name, f.schema, f.required)
+		if f.keyed {
+			encoding[f.name] = keyedStyle()
+		}
 	}
 	if len(form.properties) == 0 {
 		return nil
+	}
+	urlEncoded := object{"schema": form.schema()}
+	if len(encoding) > 0 {
+		urlEncoded["encoding"] = encoding
 	}
 	return object{
 		"required": len(form.required) > 0,
 		"content": object{
 			"application/json":                  object{"schema": p.schema()},
-			"application/x-www-form-urlencoded": object{"schema": form.schema()},
+			"application/x-www-form-urlencoded": urlEncoded,
 		},
 	}
 }
@@ -70,6 +85,8 @@ type flatField struct {
 	name     string
 	schema   object
 	required bool
+	// keyed is that of a map.
+	keyed bool
 }
 
 // flat is the parameters as a query or form has them, nested ones under names with brackets. Those within a list repeat.
@@ -84,21 +101,25 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 		if prefix != "" {
 			name = prefix + "[" + name + "]"
 		}
+		needed := required && f.required
+		if list && f.words != nil {
+			all = append(all, flatField{name: name, schema: f.described(f.word())})
+			needed = false
+		}
 		if list {
 			name += "[]"
 		}
-		needed := required && f.required
 		if f.nested != nil {
 			all = append(all, f.nested.flat(name, needed && !list, repeat || list)...)
 			continue
 		}
 		s := f.schema()
 		if list {
-			s["type"] = "array"
+			s = f.described(f.shape(f.typ))
 		} else if repeat {
 			s = object{"type": "array", "items": s}
 		}
-		all = append(all, flatField{name, s, needed && !repeat})
+		all = append(all, flatField{name: name, schema: s, required: needed && !repeat, keyed: f.typ.Kind() == reflect.Map})
 	}
 	return all
 }
@@ -112,10 +133,29 @@ func (f *field) schema() object {
 			s["type"] = []string{"array", "string", "integer"}
 		}
 	}
+	if f.words != nil {
+		s = object{"anyOf": []object{s, f.word()}}
+	}
 	if f.optional {
 		s = nullable(s)
 	}
-	if f.initial != "" {
+	return f.described(s)
+}
+
+// word is the schema of the words of an Either. A list that may come as one text has them among other texts.
+func (f *field) word() object {
+	if f.comma {
+		return object{"type": "string", "examples": f.words}
+	}
+	return object{"type": "string", "enum": f.words}
+}
+
+// described adds to a schema what is the same in every form.
+func (f *field) described(s object) object {
+	switch {
+	case slices.Contains(f.words, f.initial):
+		s["default"] = f.initial
+	case f.initial != "":
 		s["default"] = typed(f.typ, f.initial)
 	}
 	if f.doc != "" {
@@ -131,6 +171,8 @@ func (f *field) shape(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": f.shape(t.Elem())}
+	case t.Kind() == reflect.Map:
+		return object{"type": "object", "additionalProperties": object{"type": "string"}}
 	case t.Kind() == reflect.Struct:
 		return f.nested.schema()
 	}

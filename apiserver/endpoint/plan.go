@@ -59,6 +59,9 @@ type field struct {
 	initial  string
 	doc      string
 	nested   *plan // of a struct, or of the elements of a list of structs
+	// words are those of an Either, and should is what is said where neither they nor a value were sent.
+	words  []string
+	should string
 }
 
 // compile reads the tags of a request type. It panics on mistakes in them: they are the programmer's, and every table is
@@ -87,6 +90,7 @@ func compileStruct(t reflect.Type) *plan {
 			value, _ := sf.Type.FieldByName("Value")
 			f.typ = value.Type
 		}
+		f.compileEither(sf)
 		_, f.required = sf.Tag.Lookup("required")
 		_, f.comma = sf.Tag.Lookup("comma")
 		f.refuse = sf.Tag.Get("blank") == "refuse"
@@ -119,6 +123,9 @@ func nestedPlan(t reflect.Type) *plan {
 	if t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
+	if t.Kind() == reflect.Map && !reflect.TypeFor[map[string]string]().AssignableTo(t) {
+		panic(fmt.Sprintf("endpoint: no parameter is of type %s", t))
+	}
 	if t.Kind() != reflect.Struct || t == timeType {
 		return nil
 	}
@@ -133,11 +140,18 @@ func (p *plan) decode(sent tree, path map[string]string) (any, error) {
 	if len(d.problems) > 0 {
 		return nil, Parameters(d.problems...)
 	}
+	if d.refused != nil {
+		return nil, d.refused
+	}
 	return request.Interface(), nil
 }
 
 // decoding gathers the problems of one request.
-type decoding struct{ problems []string }
+type decoding struct {
+	problems []string
+	// refused is the answer where there are no problems.
+	refused *Error
+}
 
 func (d *decoding) problem(name, what string) { d.problems = append(d.problems, name+" "+what) }
 
@@ -181,6 +195,10 @@ func (d *decoding) set(f *field, into reflect.Value, value any, name string) {
 		into = into.FieldByName("Value")
 	}
 	if null {
+		return
+	}
+	if f.words != nil {
+		d.either(f, into, value, name)
 		return
 	}
 	if !d.assign(f, into, value, name) {
@@ -249,6 +267,8 @@ func (d *decoding) assign(f *field, into reflect.Value, value any, name string) 
 		return assignTime(into, value)
 	case t.Kind() == reflect.Slice:
 		return d.assignList(f, into, value, name)
+	case t.Kind() == reflect.Map:
+		return d.assignTexts(into, value, name)
 	case t.Kind() == reflect.Struct:
 		object, ok := value.(tree)
 		if ok {
@@ -295,28 +315,6 @@ func (d *decoding) assignList(f *field, into reflect.Value, value any, name stri
 	}
 	into.Set(list)
 	return true
-}
-
-// times are the forms of ISO 8601 that clients send; the first is what they are told to send.
-var times = []string{
-	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "20060102T150405Z0700", time.DateOnly,
-}
-
-func assignTime(into reflect.Value, value any) bool {
-	text, ok := value.(string)
-	if !ok {
-		return false
-	}
-	if day, hour, ok := strings.Cut(text, " "); ok && len(day) == len(time.DateOnly) {
-		text = day + "T" + hour
-	}
-	for _, layout := range times {
-		if t, err := time.Parse(layout, text); err == nil {
-			into.Set(reflect.ValueOf(t))
-			return true
-		}
-	}
-	return false
 }
 
 func assignScalar(into reflect.Value, value any) bool {

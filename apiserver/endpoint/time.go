@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -30,3 +32,25 @@ func (d Date) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (t *Time) UnmarshalJSON(text []byte) error { return (*time.Time)(t).UnmarshalJSON(text) }
+
+// times are the forms of ISO 8601 that clients send; the first is what they are told to send.
+var times = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "20060102T150405Z0700", time.DateOnly,
+}
+
+func assignTime(into reflect.Value, value any) bool {
+	text, ok := value.(string)
+	if !ok {
+		return false
+	}
+	if day, hour, ok := strings.Cut(text, " "); ok && len(day) == len(time.DateOnly) {
+		text = day + "T" + hour
+	}
+	for _, layout := range times {
+		if t, err := time.Parse(layout, text); err == nil {
+			into.Set(reflect.ValueOf(t))
+			return true
+		}
+	}
+	return false
+}
