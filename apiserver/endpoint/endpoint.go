@@ -24,10 +24,8 @@ package endpoint
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"reflect"
-	"strings"
 )
 
 // Ability is what a caller must be able to do; the application that serves the table knows what it means.
@@ -62,13 +60,18 @@ type Endpoint struct {
 	maxBody     int64
 	perMinute   int
 	limited     string
+	// wildcard is the path parameter that takes all that is left, and slash says that the path may end in one.
+	wildcard string
+	slash    bool
 
 	request  *plan
 	response reflect.Type
 	call     func(ctx context.Context, request any) (any, error)
 }
 
-// Get returns an endpoint that reads; its success is 200. The path has parameters in braces, as in /projects/{id}.
+// Get returns an endpoint that reads; its success is 200. The path has parameters in braces, as in /projects/{id}. The last one may be a
+// wildcard, as in /artifacts/{path...}, which takes all that is left. What has a word where another path has a parameter goes first, and
+// a parameter goes before a wildcard.
 func Get[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
 	return newEndpoint(http.MethodGet, path, http.StatusOK, handler)
 }
@@ -99,6 +102,7 @@ func newEndpoint[Req, Resp any](method, path string, status int, handler func(co
 		request: compile(reflect.TypeFor[Req](), path), response: reflect.TypeFor[Resp](),
 		call: func(ctx context.Context, request any) (any, error) { return handler(ctx, request.(*Req)) },
 	}
+	e.path, e.wildcard = plainPath(path)
 	e.scopes = []string{"api"}
 	if method == http.MethodGet {
 		e.scopes, e.maxBody = []string{"api", "read_api"}, maxReadBody
@@ -173,21 +177,6 @@ func (e *Endpoint) IsPublic() bool { return e.public }
 
 // String is the method and path.
 func (e *Endpoint) String() string { return e.method + " " + e.path }
-
-// pathParameters returns the names in braces.
-func pathParameters(path string) []string {
-	var names []string
-	for _, segment := range strings.Split(path, "/") {
-		if name, ok := strings.CutPrefix(segment, "{"); ok {
-			name, closed := strings.CutSuffix(name, "}")
-			if !closed {
-				panic(fmt.Sprintf("endpoint: %s: a parameter takes a whole segment", path))
-			}
-			names = append(names, name)
-		}
-	}
-	return names
-}
 
 // None is the request or response of an endpoint that takes or gives nothing.
 type None struct{}

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	urlpath "path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/cespare/xxhash/v2" // of hashes that guard nothing, one that is as fast as memory
 	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
 // Guard says who calls, and whether he may.
@@ -67,7 +68,7 @@ type Options struct {
 // Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
 type Handler struct {
 	options  Options
-	mux      *http.ServeMux
+	routes   *router.Router[*Endpoint]
 	tables   []Table
 	buffers  buffers
 	sizes    sizes
@@ -78,22 +79,14 @@ type Handler struct {
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	o.Fresh = cmp.Or(o.Fresh, defaultFresh)
-	h := &Handler{options: o, mux: http.NewServeMux()}
+	h := &Handler{options: o, routes: router.New[*Endpoint]()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
 		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
 	}.Named("Reference"))
 	for e := range h.Endpoints() {
-		names := pathParameters(e.path)
-		h.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
-			path := make(map[string]string, len(names))
-			for _, n := range names {
-				path[n] = r.PathValue(n)
-			}
-			h.serve(w, r, e, path)
-		})
+		h.route(e)
 	}
-	h.mux.HandleFunc("/", h.unknown)
 	return h
 }
 
@@ -108,17 +101,6 @@ func (h *Handler) Endpoints() func(yield func(*Endpoint) bool) {
 			}
 		}
 	}
-}
-
-// ServeHTTP serves a request whose path is that of an endpoint, without what comes before.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.begin(w, r)
-	if escaped := r.URL.EscapedPath(); urlpath.Clean(escaped) != escaped {
-		// The mux would redirect to the clean path, without what clients put before it.
-		h.fail(w, r, noRoute())
-		return
-	}
-	h.mux.ServeHTTP(w, r)
 }
 
 // Refuse returns a handler that answers every request with an error, as ServeHTTP would.
@@ -138,30 +120,6 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "max-age=0, private, must-revalidate")
 	correlate(header, r)
 	h.awaitBody(w, r)
-}
-
-// unknown answers where no endpoint is: 405 when the path is one of another method, and 404 otherwise.
-func (h *Handler) unknown(w http.ResponseWriter, r *http.Request) {
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := *r
-		probe.Method = method
-		if _, pattern := h.mux.Handler(&probe); pattern != "/" {
-			allowed = append(allowed, method)
-		}
-	}
-	if len(allowed) == 0 {
-		h.fail(w, r, noRoute())
-		return
-	}
-	h.fail(w, r, &Error{
-		Status: http.StatusMethodNotAllowed, Body: problem{Error: "405 Not Allowed"},
-		Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
-	})
-}
-
-func noRoute() *Error {
-	return &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string) {

@@ -26,6 +26,7 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 	"and an empty value stands for null where null is allowed. Words in place of a value, such as `None`, are taken in any letter case. " +
 	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
 	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
+	"A parameter of the path with `x-wildcard` may have slashes as they are. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."
 
 // object is an object of the document.
@@ -43,10 +44,12 @@ func (h *Handler) buildOpenAPI() []byte {
 	paths, tags, families := map[string]object{}, []object{}, map[string]bool{}
 	all := newSchemas()
 	for e := range h.Endpoints() {
-		if paths[e.path] == nil {
-			paths[e.path] = object{}
+		for path, operation := range all.operations(e) {
+			if paths[path] == nil {
+				paths[path] = object{}
+			}
+			paths[path][strings.ToLower(e.method)] = operation
 		}
-		paths[e.path][strings.ToLower(e.method)] = all.operation(e)
 		if e.family != "" && !families[e.family] {
 			families[e.family] = true
 			tags = append(tags, object{"name": e.family})
@@ -114,6 +117,7 @@ func (s *schemas) operation(e *Endpoint) object {
 		op["x-rate-limit"] = object{"requests": e.perMinute, "seconds": 60}
 	}
 	parameters := e.request.pathParameters()
+	markWildcard(parameters, e.wildcard)
 	switch e.method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch:
 		if body := e.request.body(); body != nil {

@@ -7,18 +7,19 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/pb33f/libopenapi/datamodel" // carries the official schema of OpenAPI documents
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
 // Contract is an OpenAPI 3.1 document that answers are held against.
 type Contract struct {
-	mux        *http.ServeMux
+	routes     *router.Router[string] // the operations' keys
 	operations map[string]operation
 	unknown    *jsonschema.Schema
 }
@@ -46,7 +47,7 @@ func Load(text []byte) (*Contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Contract{mux: http.NewServeMux(), operations: map[string]operation{}}
+	c := &Contract{routes: router.New[string](), operations: map[string]operation{}}
 	if c.unknown, err = l.schema("components", "schemas", "ParameterError"); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func Load(text []byte) (*Contract, error) {
 				return nil, err
 			}
 			pattern := strings.ToUpper(method) + " " + path
-			c.mux.Handle(pattern, http.NotFoundHandler())
+			c.routes.Add(strings.ToUpper(method), withWildcard(path, op), pattern)
 			if c.operations[pattern], err = l.operation("paths", path, method, "responses"); err != nil {
 				return nil, fmt.Errorf("%s: %w", pattern, err)
 			}
@@ -72,6 +73,17 @@ func Load(text []byte) (*Contract, error) {
 }
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
+
+// withWildcard returns a path with the mark of the parameter that may have slashes.
+func withWildcard(path string, op any) string {
+	parameters, _ := op.(map[string]any)["parameters"].([]any)
+	for _, p := range parameters {
+		if said, _ := p.(map[string]any); said["x-wildcard"] == true {
+			path = strings.Replace(path, fmt.Sprintf("{%s}", said["name"]), fmt.Sprintf("{%s...}", said["name"]), 1)
+		}
+	}
+	return path
+}
 
 // unique reports operations of one name.
 func unique(document map[string]any) error {
@@ -91,11 +103,7 @@ func unique(document map[string]any) error {
 // Check holds an answer with the given body against what the document says of the method and the path, which is escaped and
 // without what comes before the paths of the document. Where the document has no operation, the answer is to be 404 or 405.
 func (c *Contract) Check(method, path string, status int, h http.Header, body []byte) error {
-	address, err := url.Parse(path)
-	if err != nil {
-		return fmt.Errorf("the path: %w", err)
-	}
-	_, pattern := c.mux.Handler(&http.Request{Method: method, URL: address})
+	pattern, _, _ := c.routes.Find(method, path)
 	op, ok := c.operations[pattern]
 	switch {
 	case !ok && status != http.StatusNotFound && status != http.StatusMethodNotAllowed:

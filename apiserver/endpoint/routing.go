@@ -1,0 +1,97 @@
+package endpoint
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
+)
+
+// TrailingSlash serves the path with a slash at its end, too. Of other endpoints such a path is none.
+func (e *Endpoint) TrailingSlash() *Endpoint {
+	e.slash = true
+	return e
+}
+
+// patterns are those under which requests are for the endpoint.
+func (e *Endpoint) patterns() []string {
+	pattern := e.path
+	if e.wildcard != "" {
+		pattern = strings.TrimSuffix(pattern, "}") + "...}"
+	}
+	if e.slash {
+		return []string{pattern, pattern + "/"}
+	}
+	return []string{pattern}
+}
+
+// plainPath returns a path without the mark of its wildcard, and the name of that.
+func plainPath(path string) (plain, wildcard string) {
+	before, is := strings.CutSuffix(path, "...}")
+	if !is {
+		return path, ""
+	}
+	return before + "}", before[strings.LastIndex(before, "{")+1:]
+}
+
+// pathParameters returns the names in braces.
+func pathParameters(path string) []string { return router.Parameters(path) }
+
+func (h *Handler) route(e *Endpoint) {
+	for _, pattern := range e.patterns() {
+		h.routes.Add(e.method, pattern, e)
+	}
+}
+
+// operations are the Operation Objects of an endpoint by their paths.
+func (s *schemas) operations(e *Endpoint) map[string]object {
+	all := map[string]object{e.path: s.operation(e)}
+	if e.slash {
+		again := s.operation(e)
+		again["operationId"] = operationID(e) + "WithSlash"
+		all[e.path+"/"] = again
+	}
+	return all
+}
+
+// markWildcard tells the parameter of a path that may have slashes: templates of OpenAPI know none.
+func markWildcard(parameters []object, wildcard string) {
+	for _, p := range parameters {
+		if p["name"] == wildcard {
+			p["x-wildcard"] = true
+		}
+	}
+}
+
+// ServeHTTP serves a request whose path is that of an endpoint, without what comes before.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.begin(w, r)
+	escaped := r.URL.EscapedPath()
+	if e, path, ok := h.routes.Find(r.Method, escaped); ok {
+		h.serve(w, r, e, path)
+		return
+	}
+	h.unknown(w, r, escaped)
+}
+
+// unknown answers where no endpoint is: 405 when the path is one of another method, and 404 otherwise.
+func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if _, _, ok := h.routes.Find(method, escaped); ok {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		h.fail(w, r, noRoute())
+		return
+	}
+	h.fail(w, r, &Error{
+		Status: http.StatusMethodNotAllowed, Body: problem{Error: "405 Not Allowed"},
+		Header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
+	})
+}
+
+func noRoute() *Error {
+	return &Error{Status: http.StatusNotFound, Body: problem{Error: "404 Not Found"}}
+}

@@ -1,0 +1,100 @@
+package endpoint_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+type artifact struct {
+	JobID int64  `param:"job_id"`
+	Path  string `param:"path" doc:"Where it is in the archive."`
+}
+
+type archive struct {
+	Ref string `param:"ref"`
+}
+
+type store struct {
+	ID int64 `param:"id"`
+}
+
+var routed = endpoint.Table{
+	endpoint.Get("/jobs/{job_id}/artifacts/{path...}", repeated[artifact]),
+	endpoint.Get("/jobs/artifacts/{ref}/download", repeated[archive]),
+	endpoint.Post("/jobs/{job_id}/artifacts/keep", repeated[struct {
+		JobID int64 `param:"job_id"`
+	}]),
+	endpoint.Post("/stores/{id}/store", repeated[store]).TrailingSlash(),
+}
+
+func TestRoutes_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
+	const noRoute = `{"error":"404 Not Found"}`
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		body, allow  string
+	}{
+		{http.MethodGet, "/jobs/7/artifacts/a/b.txt", 200, `{"JobID":7,"Path":"a/b.txt"}`, ""},
+		{http.MethodGet, "/jobs/7/artifacts/a%2Fb%2Etxt", 200, `{"JobID":7,"Path":"a/b.txt"}`, ""},
+		{http.MethodGet, "/jobs/7/artifacts/%2E%2E/x", 200, `{"JobID":7,"Path":"../x"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/feature%2Fx/download", 200, `{"Ref":"feature/x"}`, ""},
+		{http.MethodGet, "/jobs/%61rtifacts/main/download", 200, `{"Ref":"main"}`, ""},
+		{http.MethodGet, "/jobs/artifacts/artifacts/x", 400, `{"error":"job_id is invalid"}`, ""},
+		{http.MethodPost, "/jobs/7/artifacts/keep", 201, `{"JobID":7}`, ""},
+		{http.MethodPost, "/stores/7/store", 201, `{"ID":7}`, ""},
+		{http.MethodPost, "/stores/7/store/", 201, `{"ID":7}`, ""},
+		{http.MethodPut, "/stores/7/store/", 405, `{"error":"405 Not Allowed"}`, "POST"},
+		{http.MethodPost, "/jobs/7/artifacts/other", 405, `{"error":"405 Not Allowed"}`, "GET, HEAD"},
+		{http.MethodPut, "/jobs/7/artifacts/keep", 405, `{"error":"405 Not Allowed"}`, "GET, HEAD, POST"},
+		{"PROPFIND", "/jobs/7/artifacts/keep", 405, `{"error":"405 Not Allowed"}`, "GET, HEAD, POST"},
+		{http.MethodPost, "/stores/7/store//", 404, noRoute, ""},
+		{http.MethodPost, "/stores/7//store", 404, noRoute, ""},
+		{http.MethodPost, "/stores/7/./store", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/7/artifacts", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/7/artifacts/", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/7/artifacts/a/", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/7/artifacts/a//b", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/7/artifacts/../x", 404, noRoute, ""},
+		{http.MethodGet, "/jobs/artifacts/main/download/", 404, noRoute, ""},
+		{http.MethodGet, "/", 404, noRoute, ""},
+		{http.MethodGet, "//", 404, noRoute, ""},
+	} {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			w := serve(t, routed, httptest.NewRequest(tt.method, "https://forge.example"+tt.path, http.NoBody))
+			if w.Code != tt.status || w.Body.String() != tt.body || w.Header().Get("Allow") != tt.allow || w.Header().Get("Location") != "" {
+				t.Errorf("got %d %s, Allow %q\nwant %d %s, Allow %q", w.Code, w.Body, w.Header().Get("Allow"), tt.status, tt.body, tt.allow)
+			}
+		})
+	}
+}
+
+func TestTheDocumentHasWildcardsAndTrailingSlashes(t *testing.T) {
+	var document any
+	if err := json.Unmarshal(newHandler(routed).OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{
+		"paths /jobs/{job_id}/artifacts/{path} get parameters path": `{"name":"path","in":"path","required":true,"x-wildcard":true,
+			"description":"Where it is in the archive.","schema":{"type":"string"}}`,
+		"paths /jobs/{job_id}/artifacts/{path} get parameters job_id": `{"name":"job_id","in":"path","required":true,"schema":{"type":"integer","format":"int64"}}`,
+		"paths /jobs/{job_id}/artifacts/{path} get operationId":       `"getJobsByJobIdArtifactsByPath"`,
+		"paths /stores/{id}/store post operationId":                   `"postStoresByIdStore"`,
+		"paths /stores/{id}/store/ post operationId":                  `"postStoresByIdStoreWithSlash"`,
+		"paths /stores/{id}/store/ post responses 201 description":    `"Created"`,
+	} {
+		if got := find(document, place); !equalJSON(t, got, want) {
+			shown, _ := json.Marshal(got)
+			t.Errorf("%s:\ngot  %s\nwant %s", place, shown, want)
+		}
+	}
+}
+
+func TestEndpoint_namesItsWildcardLikeAnyParameter(t *testing.T) {
+	if got := routed[0].String(); got != "GET /jobs/{job_id}/artifacts/{path}" {
+		t.Errorf("got %s", got)
+	}
+}
