@@ -63,6 +63,7 @@ type Endpoint struct {
 	// wildcard is the path parameter that takes all that is left, and slash says that the path may end in one.
 	wildcard string
 	slash    bool
+	answers  []Answer
 
 	request  *plan
 	response reflect.Type

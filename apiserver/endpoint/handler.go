@@ -240,24 +240,27 @@ func (e *Endpoint) answer(ctx context.Context, r *http.Request, request any) (an
 // write sends a success. The error is noRoom, before anything is sent, where an answer has to wait.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) error {
 	last(w, r)
-	response := a.response
+	status, response, err := e.reply(w.Header(), a.response)
+	if err != nil {
+		return err
+	}
 	if l, ok := response.(list); ok {
 		l.headers(w.Header(), h.url(r), e.request.query(a.sent), a.request.(paged).paging())
 		response = l.items()
 	}
-	if _, none := response.(None); none || e.status == http.StatusNoContent {
-		h.send(w, e.status, nil)
+	if _, none := response.(None); none || status == http.StatusNoContent {
+		h.send(w, status, nil)
 		return nil
 	}
 	if headed, is := response.(Headed); is {
 		maps.Copy(w.Header(), headed.Header())
 	}
 	if c, is := response.(Content); is {
-		return h.stream(w, r, e.status, c)
+		return h.stream(w, r, status, c)
 	}
 	if s, is := response.(Streamed); is {
 		if c, large := s.Stream(); large {
-			return h.stream(w, r, e.status, c)
+			return h.stream(w, r, status, c)
 		}
 	}
 	held, err := h.room(a, response)
@@ -265,7 +268,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 		return err
 	}
 	*a = answer{} // nothing of it is needed while the client takes the text
-	return h.json(w, r, e.status, response, held)
+	return h.json(w, r, status, response, held)
 }
 
 // url is the address of a request as the client sees it, without the query.

@@ -163,20 +163,19 @@ func (s *schemas) responses(e *Endpoint) object {
 	success := object{"description": http.StatusText(e.status)}
 	answers := object{strconv.Itoa(e.status): success}
 	named := object{}
-	if e.response == contentType {
-		success["content"] = object{anyType: object{}}
-	} else if body := s.body(e); body != nil {
-		success["content"] = object{"application/json": object{"schema": body}}
-		if e.method == http.MethodGet && e.status == http.StatusOK {
+	content := s.content(e)
+	if content != nil {
+		success["content"] = content
+		if e.method == http.MethodGet && e.status == http.StatusOK && e.shown() != contentType {
 			named["ETag"] = reference("headers", "ETag")
-			if e.response.Implements(streamedType) {
+			if e.shown().Implements(streamedType) {
 				// One that is not put together in memory has none.
 				named["ETag"] = reference("headers", "ETagOfSmall")
 			}
 			answers["304"] = object{"description": "The client has this answer already."}
 		}
 	}
-	if e.response.Implements(listType) {
+	if e.shown().Implements(listType) {
 		for _, name := range pageHeaders {
 			named[name] = reference("headers", name)
 		}
@@ -184,6 +183,7 @@ func (s *schemas) responses(e *Endpoint) object {
 	if len(named) > 0 {
 		success["headers"] = named
 	}
+	e.answered(answers, content)
 	statuses := slices.Concat(usual, e.also)
 	if e.method != http.MethodGet {
 		statuses = append(statuses, usualOfWrites...)
@@ -204,17 +204,19 @@ func (s *schemas) responses(e *Endpoint) object {
 	return answers
 }
 
-// body is the schema of what a success brings; nil for nothing.
-func (s *schemas) body(e *Endpoint) object {
-	t := e.response
-	if t == noneType || e.status == http.StatusNoContent {
+// content is what a success brings; nil for nothing.
+func (s *schemas) content(e *Endpoint) object {
+	t := e.shown()
+	switch {
+	case t == contentType:
+		return object{anyType: object{}}
+	case t == noneType || e.status == http.StatusNoContent:
 		return nil
-	}
-	if t.Implements(listType) {
+	case t.Implements(listType):
 		rows, _ := t.FieldByName("rows")
 		t = rows.Type
 	}
-	return s.of(pointedTo(t))
+	return object{"application/json": object{"schema": s.of(pointedTo(t))}}
 }
 
 func reference(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
