@@ -14,12 +14,14 @@
 //	atMostOne:"x"     400 when more than one parameter of those with the same x is sent
 //	comma:""          a list may be sent as one text with commas, too
 //	words:"None,Any"  the words that an Either takes
+//	body:"a/b,c/d"    for a File: the body as it is, unzipped, of one of these media types; other parameters are in the query and path
+//	range:""          400 without Content-Range: the body is a piece of something
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
 //
 // A field of type Optional tells a parameter that is absent from one that is null, and one of type Either is a value or a word. A struct is
-// sent as not[label]=x, as an object in JSON; so is a map[string]string, as variables[KEY]=x, whose keys the client chooses. A response type
-// says with json tags what it gives; doc describes its fields, too.
+// sent as not[label]=x, as an object in JSON; so is a map[string]string, as variables[KEY]=x, whose keys the client chooses. A File comes in
+// a multipart form. A response type says with json tags what it gives; doc describes its fields, too.
 package endpoint
 
 import (
@@ -64,6 +66,8 @@ type Endpoint struct {
 	wildcard string
 	slash    bool
 	answers  []Answer
+	uploads  *uploadLimits
+	unzipped int64
 
 	request  *plan
 	response reflect.Type

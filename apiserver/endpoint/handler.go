@@ -48,6 +48,8 @@ type Options struct {
 	// Memory bounds what is held for callers: long bodies until the handler has returned, and long answers until the client has taken
 	// them. The contexts of Guard.Admit name the callers. nil sets no bound.
 	Memory Memory
+	// Spool is the directory for what clients upload, until the request is answered; that of the system for temporary files when it is empty.
+	Spool string
 	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
 	// no time; nil for other errors. Options without it know no such errors.
 	Refused func(err error) *Error
@@ -85,6 +87,7 @@ func NewHandler(o Options, tables ...Table) *Handler {
 		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
 	}.Named("Reference"))
 	for e := range h.Endpoints() {
+		e.check()
 		h.route(e)
 	}
 	return h
@@ -141,7 +144,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 		}
 	}()
 	a := &answer{}
-	defer func() { a.leave() }()
+	defer func() {
+		a.leave()
+		a.kept.close()
+	}()
 	err := h.call(w, r, e, path, a)
 	if err == nil {
 		err = h.write(w, r, e, a)
@@ -171,7 +177,7 @@ func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // call has the handler of an endpoint answer a request, and puts what comes of it into a.
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer) error {
-	if r.ContentLength > e.maxBody {
+	if r.ContentLength > e.most() {
 		return tooLarge()
 	}
 	if e.download && hotlinked(r) {
@@ -188,7 +194,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if a.weigh, err = h.admitBody(ctx, w, r, e); err != nil {
 		return err
 	}
-	if a.sent, err = readTree(r, e.maxBody); err != nil {
+	if a.sent, err = h.read(w, r, e, a); err != nil {
 		return err
 	}
 	received(w, r)
@@ -267,7 +273,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 	if err != nil {
 		return err
 	}
-	*a = answer{} // nothing of it is needed while the client takes the text
+	*a = answer{kept: a.kept} // nothing else of it is needed while the client takes the text
 	return h.json(w, r, status, response, held)
 }
 
@@ -361,39 +367,4 @@ func (h *Handler) explain(err error) *Error {
 		}
 	}
 	return nil
-}
-
-// query is what was sent of the declared parameters and of sudo, and the defaults of the others, for the links of a list.
-func (p *plan) query(sent tree) url.Values {
-	q := url.Values{}
-	for _, f := range p.fields {
-		if f.path {
-			continue
-		}
-		value, set := sent[f.name]
-		if !set && f.initial != "" {
-			value, set = f.initial, true
-		}
-		if set {
-			flatten(q, f.name, value)
-		}
-	}
-	flatten(q, sudo, sent[sudo])
-	return q
-}
-
-func flatten(q url.Values, name string, value any) {
-	switch v := value.(type) {
-	case nil:
-	case tree:
-		for key, child := range v {
-			flatten(q, name+"["+key+"]", child)
-		}
-	case []any:
-		for _, element := range v {
-			flatten(q, name+"[]", element)
-		}
-	default:
-		q.Add(name, fmt.Sprint(v))
-	}
 }

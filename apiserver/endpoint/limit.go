@@ -24,8 +24,8 @@ func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	return e
 }
 
-// BodyLimit is how many bytes a body may have.
-func (e *Endpoint) BodyLimit() int64 { return e.maxBody }
+// BodyLimit is how many bytes a body may have as it is sent.
+func (e *Endpoint) BodyLimit() int64 { return e.most() }
 
 // TooManyRequests is 429 for an endpoint that is Limited. It ends after the given time.
 func TooManyRequests(what string, wait time.Duration) *Error {

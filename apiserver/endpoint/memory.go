@@ -35,10 +35,7 @@ const (
 // admitBody waits until the body of a request may be held. weigh says how much of it is held from then on; it is nil where nothing is
 // counted.
 func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (weigh func(bytes int64), err error) {
-	most := e.maxBody
-	if r.ContentLength >= 0 {
-		most = r.ContentLength
-	}
+	most := e.held(r)
 	if h.options.Memory == nil || most <= freeBody || r.ContentLength < 0 && short(r) {
 		return nil, nil
 	}
@@ -78,6 +75,8 @@ func short(r *http.Request) bool {
 type answer struct {
 	request, response any
 	sent              tree
+	// kept is what was uploaded; nil for nothing.
+	kept *spool
 	// weigh says how much is held, first for the body and then for the answer; nil where nothing is.
 	weigh func(bytes int64)
 	// hold is Memory.Take for the caller. Without wait the error is noRoom where some is short.

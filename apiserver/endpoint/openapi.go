@@ -92,6 +92,7 @@ var (
 		"X-Prev-Page":   object{"description": "Number of the page before; empty on the first.", "schema": object{"type": "string", "pattern": `^\d*$`}},
 		"X-Total":       object{"description": "Rows of the list; left out when there are more than 10,000.", "schema": object{"type": "integer"}},
 		"X-Total-Pages": object{"description": "Pages of the list; left out with X-Total.", "schema": object{"type": "integer"}},
+		"Range":         object{"description": "How many bytes are there, after 0 and a dash.", "required": true, "schema": object{"type": "string"}},
 		"Retry-After":   object{"description": "Seconds to wait.", "required": true, "schema": object{"type": "integer"}},
 	}
 
@@ -118,8 +119,11 @@ func (s *schemas) operation(e *Endpoint) object {
 	}
 	parameters := e.request.pathParameters()
 	markWildcard(parameters, e.wildcard)
-	switch e.method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch:
+	switch raw := e.request.raw; {
+	case raw != nil:
+		op["requestBody"] = raw.requestBody()
+		parameters = slices.Concat(parameters, e.request.queryParameters(), raw.headers())
+	case e.method == http.MethodPost, e.method == http.MethodPut, e.method == http.MethodPatch:
 		if body := e.request.body(); body != nil {
 			op["requestBody"] = body
 		}
@@ -194,6 +198,9 @@ func (s *schemas) responses(e *Endpoint) object {
 	if e.conditional {
 		statuses = append(statuses, http.StatusPreconditionFailed)
 	}
+	if e.request.raw != nil && e.request.raw.ranged {
+		statuses = append(statuses, http.StatusRequestedRangeNotSatisfiable)
+	}
 	for _, status := range statuses {
 		if status == http.StatusNotModified {
 			answers["304"] = object{"description": "Nothing had to be done."}
@@ -248,6 +255,7 @@ var (
 		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
 		413: {description: "The request is too large, or takes more than the server allows.", families: []string{messageError}},
 		415: {description: "The body is of a type that is not taken.", families: []string{parameterError}},
+		416: {description: "What was sent does not begin where what is there ends.", families: []string{parameterError}, headers: []string{"Range"}},
 		422: {description: "What is asked for cannot be done.", families: []string{messageError, validationError}},
 		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},
 		503: {description: "This cannot be served now.", families: []string{messageError}},

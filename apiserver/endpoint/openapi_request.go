@@ -53,27 +53,48 @@ func (p *plan) body() object {
 			encoding[f.name] = keyedStyle()
 		}
 	}
-	if len(form.properties) == 0 {
+	content, needed := object{}, len(form.required)
+	if len(form.properties) > 0 {
+		content["application/json"], content["application/x-www-form-urlencoded"] = object{"schema": p.schema()}, formOfType(form, encoding)
+	}
+	if p.addFiles(form) {
+		if len(form.required) > needed {
+			content = object{} // only a form with files has what is needed
+		}
+		content["multipart/form-data"] = formOfType(form, encoding)
+	}
+	if len(content) == 0 {
 		return nil
 	}
-	urlEncoded := object{"schema": form.schema()}
+	return object{"required": len(form.required) > 0, "content": content}
+}
+
+// formOfType is the Media Type Object of a form.
+func formOfType(form *structure, encoding object) object {
+	o := object{"schema": form.schema()}
 	if len(encoding) > 0 {
-		urlEncoded["encoding"] = encoding
+		o["encoding"] = encoding
 	}
-	return object{
-		"required": len(form.required) > 0,
-		"content": object{
-			"application/json":                  object{"schema": p.schema()},
-			"application/x-www-form-urlencoded": urlEncoded,
-		},
+	return o
+}
+
+// addFiles adds the files to a form, and reports whether there are any.
+func (p *plan) addFiles(form *structure) (found bool) {
+	form.properties = maps.Clone(form.properties)
+	for i := range p.fields {
+		if f := &p.fields[i]; f.typ == fileType {
+			form.add(f.name, f.schema(), f.required)
+			found = true
+		}
 	}
+	return found
 }
 
 // schema is that of the parameters as a JSON object.
 func (p *plan) schema() object {
 	s := newStructure()
 	for i := range p.fields {
-		if f := &p.fields[i]; !f.path {
+		if f := &p.fields[i]; !f.path && f.typ != fileType {
 			s.add(f.name, f.schema(), f.required)
 		}
 	}
@@ -94,7 +115,7 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 	var all []flatField
 	for i := range p.fields {
 		f := &p.fields[i]
-		if f.path {
+		if f.path || f.typ == fileType {
 			continue
 		}
 		name, list := f.name, f.typ.Kind() == reflect.Slice
@@ -171,6 +192,8 @@ func (f *field) shape(t reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": f.shape(t.Elem())}
+	case t == fileType:
+		return object{"type": "string", "contentMediaType": "application/octet-stream"}
 	case t.Kind() == reflect.Map:
 		return object{"type": "object", "additionalProperties": object{"type": "string"}}
 	case t.Kind() == reflect.Struct:

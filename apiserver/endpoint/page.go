@@ -178,3 +178,38 @@ func (l List[T]) pages(p Paging) int {
 		return 1
 	}
 }
+
+// query is what was sent of the declared parameters and of sudo, and the defaults of the others, for the links of a list.
+func (p *plan) query(sent tree) url.Values {
+	q := url.Values{}
+	for _, f := range p.fields {
+		if f.path {
+			continue
+		}
+		value, set := sent[f.name]
+		if !set && f.initial != "" {
+			value, set = f.initial, true
+		}
+		if set {
+			flatten(q, f.name, value)
+		}
+	}
+	flatten(q, sudo, sent[sudo])
+	return q
+}
+
+func flatten(q url.Values, name string, value any) {
+	switch v := value.(type) {
+	case nil, *File:
+	case tree:
+		for key, child := range v {
+			flatten(q, name+"["+key+"]", child)
+		}
+	case []any:
+		for _, element := range v {
+			flatten(q, name+"[]", element)
+		}
+	default:
+		q.Add(name, fmt.Sprint(v))
+	}
+}

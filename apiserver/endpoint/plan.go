@@ -41,6 +41,9 @@ type plan struct {
 	typ     reflect.Type
 	fields  []field
 	choices []choice
+	// files are the names of files, and raw is the body where that is taken as it is.
+	files map[string]bool
+	raw   *rawBody
 }
 
 // field is one parameter.
@@ -79,8 +82,9 @@ func compile(t reflect.Type, path string) *plan {
 }
 
 func compileStruct(t reflect.Type) *plan {
-	p := &plan{typ: t}
+	p := &plan{typ: t, files: map[string]bool{}}
 	for _, sf := range reflect.VisibleFields(t) {
+		p.compileRaw(sf)
 		name, ok := sf.Tag.Lookup("param")
 		if !ok {
 			continue
@@ -99,6 +103,7 @@ func compileStruct(t reflect.Type) *plan {
 		}
 		f.minimum, f.maximum = bound(sf, "minimum"), bound(sf, "maximum")
 		f.nested = nestedPlan(f.typ)
+		p.files[name] = f.typ == fileType
 		p.fields = append(p.fields, f)
 		p.choose(sf)
 	}
@@ -126,7 +131,7 @@ func nestedPlan(t reflect.Type) *plan {
 	if t.Kind() == reflect.Map && !reflect.TypeFor[map[string]string]().AssignableTo(t) {
 		panic(fmt.Sprintf("endpoint: no parameter is of type %s", t))
 	}
-	if t.Kind() != reflect.Struct || t == timeType {
+	if t.Kind() != reflect.Struct || t == timeType || t == fileType {
 		return nil
 	}
 	return compileStruct(t)
@@ -137,6 +142,7 @@ func (p *plan) decode(sent tree, path map[string]string) (any, error) {
 	request := reflect.New(p.typ)
 	var d decoding
 	d.fill(p, request.Elem(), sent, path, "")
+	p.raw.fill(request.Elem(), sent)
 	if len(d.problems) > 0 {
 		return nil, Parameters(d.problems...)
 	}
@@ -265,6 +271,8 @@ func (d *decoding) assign(f *field, into reflect.Value, value any, name string) 
 	switch {
 	case t == timeType:
 		return assignTime(into, value)
+	case t == fileType:
+		return assignFile(into, value)
 	case t.Kind() == reflect.Slice:
 		return d.assignList(f, into, value, name)
 	case t.Kind() == reflect.Map:

@@ -32,12 +32,30 @@ const (
 // sudo is the parameter, known to every endpoint, that names whom an administrator acts as; the Guard reads it.
 const sudo = "sudo"
 
-// tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, []any and map[string]any.
+// tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, *File, []any and map[string]any.
 type tree = map[string]any
 
 // readTree gathers the parameters of a request, of which the body has at most limit bytes: those of the body go before those of the
-// query.
-func readTree(r *http.Request, limit int64) (tree, error) {
+// query. Files in a form are for up, and passed over where that is nil.
+func readTree(r *http.Request, limit int64, up *uploads) (tree, error) {
+	all, err := readQuery(r)
+	if err != nil || !hasBody(r) {
+		return all, err
+	}
+	body := tree{}
+	if err := addBody(body, r, limit, up); err != nil {
+		return nil, err
+	}
+	if _, is := body[sudo]; is {
+		// Who calls is known before the body is read.
+		return nil, Parameters("sudo is to be a header or in the query")
+	}
+	maps.Copy(all, body)
+	return all, nil
+}
+
+// readQuery gathers the parameters of a query.
+func readQuery(r *http.Request) (tree, error) {
 	all := tree{}
 	query, err := pairs(r.URL.RawQuery)
 	if err != nil {
@@ -51,22 +69,10 @@ func readTree(r *http.Request, limit int64) (tree, error) {
 	default:
 		return nil, Parameters("sudo is invalid")
 	}
-	if r.Body == nil || r.Body == http.NoBody {
-		return all, nil
-	}
-	body := tree{}
-	if err := addBody(body, r, limit); err != nil {
-		return nil, err
-	}
-	if _, is := body[sudo]; is {
-		// Who calls is known before the body is read.
-		return nil, Parameters("sudo is to be a header or in the query")
-	}
-	maps.Copy(all, body)
 	return all, nil
 }
 
-func addBody(all tree, r *http.Request, limit int64) error {
+func addBody(all tree, r *http.Request, limit int64, up *uploads) error {
 	if r.Header.Get("Content-Type") == "" {
 		return addUntyped(all, r, limit)
 	}
@@ -79,7 +85,7 @@ func addBody(all tree, r *http.Request, limit int64) error {
 	case kind == "application/x-www-form-urlencoded":
 		return addForm(all, r, limit)
 	case kind == "multipart/form-data":
-		return addMultipart(all, r, limit, details["boundary"])
+		return addMultipart(all, r, limit, details["boundary"], up)
 	default:
 		return unsupported(kind)
 	}
@@ -203,12 +209,15 @@ func addForm(all tree, r *http.Request, limit int64) error {
 	return addPairs(all, form)
 }
 
-// addMultipart takes the fields of a form, in their order; files are for endpoints that stream them.
-func addMultipart(all tree, r *http.Request, limit int64, boundary string) error {
+// addMultipart takes the fields of a form, in their order; files are for up.
+func addMultipart(all tree, r *http.Request, limit int64, boundary string, up *uploads) error {
 	if boundary == "" {
 		return Parameters("the form is malformed")
 	}
-	parts := multipart.NewReader(http.MaxBytesReader(nil, r.Body, limit), boundary)
+	if up != nil {
+		return up.add(all, r, boundary)
+	}
+	parts := formReader(http.MaxBytesReader(nil, r.Body, limit), boundary)
 	var form []pair
 	for {
 		part, err := parts.NextPart()
@@ -231,6 +240,38 @@ func addMultipart(all tree, r *http.Request, limit int64, boundary string) error
 	}
 	return addPairs(all, form)
 }
+
+// formReader reads the parts of a form. It ends with io.EOF after the last one, and with another error where the form breaks off, which the
+// library does not tell apart.
+func formReader(body io.Reader, boundary string) *multipart.Reader {
+	return multipart.NewReader(&wholeForm{body: body}, boundary)
+}
+
+// wholeForm is a body of which the end is an error, because it comes after what ends a form. An empty body is an empty form.
+type wholeForm struct {
+	body  io.Reader
+	begun bool
+	rest  string
+}
+
+// Read implements io.Reader.
+func (f *wholeForm) Read(into []byte) (int, error) {
+	if f.rest == "" {
+		n, err := f.body.Read(into)
+		if f.begun = f.begun || n > 0; !f.begun || !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		f.rest, f.body = "\r\n", errorReader{io.ErrUnexpectedEOF} // some leave out the last line break
+		return n, nil
+	}
+	n := copy(into, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+type errorReader struct{ error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.error }
 
 // pair is a name of a query or form, and its value.
 type pair struct{ name, value string }

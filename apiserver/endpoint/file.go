@@ -1,0 +1,139 @@
+package endpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
+)
+
+// File is what a client has uploaded: a file in a form, which has a tag param, or a body that is taken as it is, which has a tag body. It is
+// not in memory. It is there until the request is answered.
+type File struct {
+	// Name is what the client calls it, without directories; empty for a body.
+	Name string
+	// Type is the media type that the client says; it may be empty.
+	Type string
+	// Size is in bytes, unzipped.
+	Size int64
+	// Offset is where it begins in the whole that it is a part of, for a body with a tag range.
+	Offset int64
+
+	content io.ReaderAt
+}
+
+// Open returns the content from its beginning. It can be called more than once.
+func (f *File) Open() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.Size) }
+
+var fileType = reflect.TypeFor[File]()
+
+func assignFile(into reflect.Value, value any) bool {
+	f, ok := value.(*File)
+	if ok {
+		into.Set(reflect.ValueOf(*f))
+	}
+	return ok
+}
+
+// spool keeps what a client uploads with one request: in memory as much as is held without being counted, and else in a file that has no
+// name, and so is gone with the process.
+type spool struct {
+	dir  string
+	free int64
+	file *os.File
+	size int64
+}
+
+func newSpool(dir string) *spool { return &spool{dir: dir, free: freeBody} }
+
+// unkept is the error of a disk on which something was to be kept.
+type unkept struct{ error }
+
+func (u unkept) Unwrap() error { return u.error }
+
+// source notes why a reader has failed.
+type source struct {
+	io.Reader
+	failed error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed = err
+	}
+	return n, err
+}
+
+// keep reads all that there is. It fails with 413 where that is more than most bytes, with the error of the reader, or with unkept.
+func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int64, err error) {
+	var head bytes.Buffer
+	reader := &source{Reader: io.LimitReader(from, most+1)}
+	size, err = io.CopyN(&head, reader, s.free+1)
+	if errors.Is(err, io.EOF) {
+		s.free -= size
+		content = bytes.NewReader(head.Bytes())
+	} else if err == nil {
+		content, size, err = s.write(io.MultiReader(&head, reader))
+		if err == nil {
+			err = io.EOF
+		}
+	}
+	switch {
+	case reader.failed != nil:
+		return nil, 0, reader.failed
+	case !errors.Is(err, io.EOF):
+		return nil, 0, unkept{fmt.Errorf("keeping what was uploaded: %w", err)}
+	case size > most:
+		return nil, 0, tooLarge()
+	}
+	return content, size, nil
+}
+
+// write appends to the file.
+func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err error) {
+	if s.file == nil {
+		if s.file, err = os.CreateTemp(s.dir, "upload-"); err != nil {
+			return nil, 0, err
+		}
+		if err = os.Remove(s.file.Name()); err != nil {
+			return nil, 0, err
+		}
+	}
+	size, err = io.Copy(s.file, from)
+	content = io.NewSectionReader(s.file, s.size, size)
+	s.size += size
+	return content, size, err
+}
+
+// close gives back what is kept. A nil spool keeps nothing.
+func (s *spool) close() {
+	if s != nil && s.file != nil {
+		_ = s.file.Close() // nobody reads it any more
+	}
+}
+
+// pacedBody is a body for which the client has some time for each piece, and for all the longer it is.
+type pacedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	pace    pace.Pace
+}
+
+// Read implements io.Reader.
+func (p *pacedBody) Read(b []byte) (int, error) {
+	return p.pace.Pass(p.control.SetReadDeadline, func() (int, error) { return p.ReadCloser.Read(b) })
+}
+
+// takeTime gives the client time for a long body.
+func (h *Handler) takeTime(w http.ResponseWriter, r *http.Request) {
+	r.Body = &pacedBody{
+		ReadCloser: r.Body, control: http.NewResponseController(w),
+		pace: pace.Pace{Patience: h.options.ReadTimeout, Pause: h.options.ReadTimeout},
+	}
+}

@@ -1,0 +1,175 @@
+package endpoint
+
+import (
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"unicode/utf8"
+)
+
+// maxPartHeader is how long the header of a part of a form may be.
+const maxPartHeader = 16 << 10
+
+// uploadLimits are how many bytes a file in a form may have, and all of them.
+type uploadLimits struct{ each, all int64 }
+
+// Uploads sets how many bytes a file in a form may have, and all of them together. Every endpoint needs it that takes files. What else is in
+// the form has 64 KiB, unless MaxBody says something else after this.
+func (e *Endpoint) Uploads(each, all int64) *Endpoint {
+	e.uploads, e.maxBody = &uploadLimits{each, all}, freeBody
+	return e
+}
+
+// check panics where an endpoint takes files without a limit.
+func (e *Endpoint) check() {
+	for name, is := range e.request.files {
+		if is && e.uploads == nil {
+			panic("endpoint: " + e.String() + " takes the file " + name + " and needs Uploads")
+		}
+	}
+}
+
+// most is how many bytes a body may have as it is sent.
+func (e *Endpoint) most() int64 {
+	if e.uploads != nil {
+		return e.maxBody + e.uploads.all
+	}
+	return e.maxBody
+}
+
+// held is how many bytes of a body are held in memory at most.
+func (e *Endpoint) held(r *http.Request) int64 {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case e.request.raw != nil:
+		return 0
+	case r.ContentLength < 0, e.uploads != nil && kind == "multipart/form-data":
+		return e.maxBody
+	default:
+		return r.ContentLength
+	}
+}
+
+// read gathers the parameters of a request. What is uploaded with it is kept in kept.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
+	if e.request.raw == nil && e.uploads == nil {
+		return readTree(r, e.maxBody, nil)
+	}
+	a.kept = newSpool(h.options.Spool)
+	if hasBody(r) {
+		h.takeTime(w, r)
+	}
+	if e.request.raw != nil {
+		return e.readRaw(r, a.kept)
+	}
+	return readTree(r, e.maxBody, &uploads{endpoint: e, kept: a.kept})
+}
+
+// uploads takes the forms of an endpoint that takes files.
+type uploads struct {
+	endpoint *Endpoint
+	kept     *spool
+	// held is how many bytes of fields are in memory, and filed how many of files are kept.
+	held, filed int64
+}
+
+// add puts the fields of a form and the files that the endpoint takes into a tree. Other files are passed over.
+func (u *uploads) add(all tree, r *http.Request, boundary string) error {
+	body := &bounded{Reader: http.MaxBytesReader(nil, r.Body, u.endpoint.most())}
+	parts := formReader(body, boundary)
+	var form []pair
+	files := map[string]*File{}
+	for {
+		body.left = maxPartHeader
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return explainForm(err)
+		}
+		body.left = math.MaxInt64
+		field, err := u.take(part, files)
+		if err != nil {
+			return explainForm(err)
+		}
+		if field != nil && len(form) <= maxValues {
+			form = append(form, *field)
+		}
+	}
+	if err := addPairs(all, form); err != nil {
+		return err
+	}
+	for name, f := range files {
+		if _, taken := all[name]; taken {
+			return Parameters(name + " is invalid")
+		}
+		all[name] = f
+	}
+	return nil
+}
+
+// take reads a part of a form: it returns a field, and adds a file to files.
+func (u *uploads) take(part *multipart.Part, files map[string]*File) (*pair, error) {
+	name := part.FormName()
+	switch {
+	case part.FileName() == "":
+		value, err := io.ReadAll(io.LimitReader(part, u.endpoint.maxBody-u.held+1))
+		if u.held += int64(len(value)) + int64(len(name)); u.held > u.endpoint.maxBody {
+			return nil, tooLarge()
+		}
+		if err != nil || name == "" {
+			return nil, err
+		}
+		return &pair{name, string(value)}, nil
+	case !u.endpoint.request.files[name]:
+		_, err := io.Copy(io.Discard, part)
+		return nil, err
+	case files[name] != nil, !utf8.ValidString(part.FileName()):
+		return nil, Parameters(name + " is invalid")
+	}
+	limits := u.endpoint.uploads
+	content, size, err := u.kept.keep(part, min(limits.each, limits.all-u.filed))
+	if err != nil {
+		return nil, err
+	}
+	u.filed += size
+	files[name] = &File{Name: part.FileName(), Type: part.Header.Get("Content-Type"), Size: size, content: content}
+	return nil, nil
+}
+
+// explainForm is the answer to an error of reading a form.
+func explainForm(err error) error {
+	var known *Error
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &unkept{}):
+		return err
+	case errors.As(err, &large), errors.Is(err, errTooMuch):
+		return tooLarge()
+	default:
+		return unreadable(err, "the form is malformed")
+	}
+}
+
+// bounded is a reader of which so much may be read before left is set anew.
+type bounded struct {
+	io.Reader
+	left int64
+}
+
+var errTooMuch = errors.New("the header of a part is too long")
+
+func (b *bounded) Read(into []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := b.Reader.Read(into[:min(int64(len(into)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
