@@ -29,7 +29,9 @@ func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 // enter leads a request that was admitted into the tree.
 func enter(tree http.Handler, base *url.URL, p proxy) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = withPath(r.WithContext(endpoint.WithBaseURL(r.Context(), base)), strings.TrimPrefix(r.URL.EscapedPath(), Prefix))
+		// kube-apiserver makes an error of a redirect.
+		ctx := endpoint.WithoutRedirects(endpoint.WithBaseURL(r.Context(), base))
+		r = withPath(r.WithContext(ctx), strings.TrimPrefix(r.URL.EscapedPath(), Prefix))
 		if u, ok := request.UserFrom(r.Context()); ok && u.GetName() != user.Anonymous {
 			r = r.WithContext(auth.WithIdentity(r.Context(), u.GetName()))
 		} else {

@@ -18,6 +18,8 @@ type Content struct {
 	Header http.Header
 	// Size is in bytes; negative when it is not known before.
 	Size int64
+	// Live has each piece sent at once that is written, for what comes into being while it is sent.
+	Live bool
 	// Write writes it. It may take its time, as long as the client takes what it gets, and not too slowly. An error before the
 	// first byte is the answer; after that the connection breaks off, so that nobody takes a part for the whole. For HEAD it is
 	// not called.
@@ -99,7 +101,13 @@ func (p *paced) begin() {
 // Write implements io.Writer.
 func (p *paced) Write(b []byte) (int, error) {
 	p.begin()
-	n, err := p.pace.Pass(p.control.SetWriteDeadline, func() (int, error) { return p.ResponseWriter.Write(b) })
+	n, err := p.pace.Pass(p.control.SetWriteDeadline, func() (int, error) {
+		n, err := p.ResponseWriter.Write(b)
+		if err == nil && p.content.Live {
+			err = p.control.Flush()
+		}
+		return n, err
+	})
 	p.failed = err
 	return n, err
 }

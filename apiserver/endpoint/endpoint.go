@@ -28,6 +28,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"time"
 )
 
 // Ability is what a caller must be able to do; the application that serves the table knows what it means.
@@ -68,6 +69,7 @@ type Endpoint struct {
 	answers  []Answer
 	uploads  *uploadLimits
 	unzipped int64
+	polls    time.Duration
 
 	request  *plan
 	response reflect.Type

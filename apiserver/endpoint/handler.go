@@ -62,6 +62,8 @@ type Options struct {
 	// not any more. It is asked before a client is told that something is not there, not allowed or in the way, and the request is
 	// looked at once more then. Nil where that cannot be.
 	Outdated func(ctx context.Context) bool
+	// Stopping is closed when the server begins to stop: requests that wait by Poll end then. Nil for never.
+	Stopping <-chan struct{}
 	// Observe is told of each answer of an endpoint; nil for nobody.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
@@ -209,14 +211,14 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if a.request, err = e.parameters(a.sent, path); err != nil {
 		return err
 	}
-	if a.response, err = e.answer(ctx, r, a.request); h.outdated(r, err) {
+	if a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, a.request); h.outdated(r, err) {
 		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
 			return err
 		}
 		if a.request, err = e.parameters(a.sent, path); err != nil {
 			return err
 		}
-		a.response, err = e.answer(ctx, r, a.request)
+		a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, a.request)
 	}
 	a.hold = h.hold(ctx)
 	return err
@@ -261,8 +263,11 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 	if headed, is := response.(Headed); is {
 		maps.Copy(w.Header(), headed.Header())
 	}
-	if c, is := response.(Content); is {
+	switch c := response.(type) {
+	case Content:
 		return h.stream(w, r, status, c)
+	case Elsewhere:
+		return h.lead(w, r, status, c)
 	}
 	if s, is := response.(Streamed); is {
 		if c, large := s.Stream(); large {

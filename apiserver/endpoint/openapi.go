@@ -27,6 +27,7 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
 	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
 	"A parameter of the path with `x-wildcard` may have slashes as they are. " +
+	"An answer of `x-long-poll` may take so long. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."
 
 // object is an object of the document.
@@ -92,6 +93,7 @@ var (
 		"X-Prev-Page":   object{"description": "Number of the page before; empty on the first.", "schema": object{"type": "string", "pattern": `^\d*$`}},
 		"X-Total":       object{"description": "Rows of the list; left out when there are more than 10,000.", "schema": object{"type": "integer"}},
 		"X-Total-Pages": object{"description": "Pages of the list; left out with X-Total.", "schema": object{"type": "integer"}},
+		"Location":      object{"description": "The address.", "required": true, "schema": object{"type": "string"}},
 		"Range":         object{"description": "How many bytes are there, after 0 and a dash.", "required": true, "schema": object{"type": "string"}},
 		"Retry-After":   object{"description": "Seconds to wait.", "required": true, "schema": object{"type": "integer"}},
 	}
@@ -116,6 +118,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	}
 	if e.perMinute > 0 {
 		op["x-rate-limit"] = object{"requests": e.perMinute, "seconds": 60}
+	}
+	if e.polls > 0 {
+		op["x-long-poll"] = object{"seconds": e.polls.Seconds()}
 	}
 	parameters := e.request.pathParameters()
 	markWildcard(parameters, e.wildcard)
@@ -170,7 +175,7 @@ func (s *schemas) responses(e *Endpoint) object {
 	content := s.content(e)
 	if content != nil {
 		success["content"] = content
-		if e.method == http.MethodGet && e.status == http.StatusOK && e.shown() != contentType {
+		if e.method == http.MethodGet && e.status == http.StatusOK && content[anyType] == nil {
 			named["ETag"] = reference("headers", "ETag")
 			if e.shown().Implements(streamedType) {
 				// One that is not put together in memory has none.
@@ -188,6 +193,9 @@ func (s *schemas) responses(e *Endpoint) object {
 		success["headers"] = named
 	}
 	e.answered(answers, content)
+	if e.shown() == elsewhereType {
+		answers["302"] = redirected()
+	}
 	statuses := slices.Concat(usual, e.also)
 	if e.method != http.MethodGet {
 		statuses = append(statuses, usualOfWrites...)
@@ -215,7 +223,7 @@ func (s *schemas) responses(e *Endpoint) object {
 func (s *schemas) content(e *Endpoint) object {
 	t := e.shown()
 	switch {
-	case t == contentType:
+	case t == contentType, t == elsewhereType:
 		return object{anyType: object{}}
 	case t == noneType || e.status == http.StatusNoContent:
 		return nil
