@@ -31,6 +31,13 @@ func (o Optional[T]) Or(otherwise T) T {
 
 func (*Optional[T]) optional() {}
 
+// The places of the fields of an Optional.
+const (
+	optionalSet = iota
+	optionalNull
+	optionalValue
+)
+
 // isOptional reports whether t is an Optional.
 func isOptional(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ optional() }]())
@@ -91,8 +98,7 @@ func compileStruct(t reflect.Type) *plan {
 		}
 		f := field{name: name, index: sf.Index, typ: sf.Type, initial: sf.Tag.Get("default"), doc: sf.Tag.Get("doc")}
 		if f.optional = isOptional(sf.Type); f.optional {
-			value, _ := sf.Type.FieldByName("Value")
-			f.typ = value.Type
+			f.typ = sf.Type.Field(optionalValue).Type
 		}
 		f.compileEither(sf)
 		_, f.required = sf.Tag.Lookup("required")
@@ -196,9 +202,9 @@ func (d *decoding) set(f *field, into reflect.Value, value any, name string) {
 	}
 	null := absent(value, f.typ)
 	if f.optional {
-		into.FieldByName("Set").SetBool(true)
-		into.FieldByName("Null").SetBool(null)
-		into = into.FieldByName("Value")
+		into.Field(optionalSet).SetBool(true)
+		into.Field(optionalNull).SetBool(null)
+		into = into.Field(optionalValue)
 	}
 	if null {
 		return
