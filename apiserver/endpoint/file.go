@@ -47,9 +47,14 @@ type spool struct {
 	free int64
 	file *os.File
 	size int64
+	// weigh says how much is on disk.
+	weigh func(bytes int64)
 }
 
-func newSpool(dir string) *spool { return &spool{dir: dir, free: freeBody} }
+func newSpool(dir string) *spool { return &spool{dir: dir, free: freeBody, weigh: uncounted} }
+
+// settle says how much there is once all of it is.
+func (s *spool) settle() { s.weigh(s.size) }
 
 // unkept is the error of a disk on which something was to be kept.
 type unkept struct{ error }
@@ -113,9 +118,13 @@ func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err erro
 
 // close gives back what is kept. A nil spool keeps nothing.
 func (s *spool) close() {
-	if s != nil && s.file != nil {
+	if s == nil {
+		return
+	}
+	if s.file != nil {
 		_ = s.file.Close() // nobody reads it any more
 	}
+	s.weigh(0)
 }
 
 // pacedBody is a body for which the client has some time for each piece, and for all the longer it is.

@@ -50,6 +50,8 @@ type Options struct {
 	Memory Memory
 	// Spool is the directory for what clients upload, until the request is answered; that of the system for temporary files when it is empty.
 	Spool string
+	// Disk bounds what is in Spool, as Memory does what is in memory; nil sets no bound.
+	Disk Memory
 	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
 	// no time; nil for other errors. Options without it know no such errors.
 	Refused func(err error) *Error
@@ -196,7 +198,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if a.weigh, err = h.admitBody(ctx, w, r, e); err != nil {
 		return err
 	}
-	if a.sent, err = h.read(w, r, e, a); err != nil {
+	if a.sent, err = h.read(ctx, w, r, e, a); err != nil {
 		return err
 	}
 	received(w, r)

@@ -1,6 +1,8 @@
 package endpoint
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -53,15 +55,35 @@ func (e *Endpoint) held(r *http.Request) int64 {
 	}
 }
 
-// read gathers the parameters of a request. What is uploaded with it is kept in kept.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
+// onDisk is how many bytes of a body are kept on disk at most.
+func (e *Endpoint) onDisk(r *http.Request) int64 {
+	switch {
+	case e.request.raw != nil && r.Header.Get("Content-Encoding") != "":
+		return cmp.Or(e.unzipped, e.maxBody)
+	case r.ContentLength < 0:
+		return e.most()
+	default:
+		return r.ContentLength
+	}
+}
+
+// read gathers the parameters of a request. What is uploaded with it is kept for a, once there is room for it.
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
 	if e.request.raw == nil && e.uploads == nil {
 		return readTree(r, e.maxBody, nil)
 	}
 	a.kept = newSpool(h.options.Spool)
+	if most := e.onDisk(r); h.options.Disk != nil && most > freeBody {
+		weigh, err := h.options.Disk.Take(ctx, most)
+		if err != nil {
+			return nil, err
+		}
+		a.kept.weigh = weigh
+	}
 	if hasBody(r) {
 		h.takeTime(w, r)
 	}
+	defer a.kept.settle()
 	if e.request.raw != nil {
 		return e.readRaw(r, a.kept)
 	}

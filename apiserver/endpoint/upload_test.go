@@ -14,8 +14,10 @@ import (
 	"net/textproto"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -224,6 +226,63 @@ func TestUploads_areNotInMemory(t *testing.T) {
 	r.Header.Set("Content-Type", contentType)
 	if w := send(t, uploads, memory, r); w.Code != http.StatusCreated || memory.waited != 0 {
 		t.Errorf("got %d %s, waited %d times for memory", w.Code, w.Body, memory.waited)
+	}
+}
+
+// disk is told how much is on it: what may come, what is there, and in the end nothing.
+type disk struct {
+	told []int64
+	err  error
+}
+
+// Take implements endpoint.Memory.
+func (d *disk) Take(_ context.Context, bytes int64) (func(int64), error) {
+	weigh := func(bytes int64) { d.told = append(d.told, bytes) }
+	weigh(bytes)
+	return weigh, d.err
+}
+
+// Try implements endpoint.Memory.
+func (*disk) Try(context.Context, int64) func(int64) { return nil }
+
+// OverShare implements endpoint.Memory.
+func (*disk) OverShare(context.Context, int64) bool { return false }
+
+func TestUploads_areCountedOnDisk(t *testing.T) {
+	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(1 << 20)})
+	large := strings.Repeat("x", 80<<10)
+	const raw = "/envelopes/7?key=k"
+	for name, tt := range map[string]struct {
+		target, contentType, encoding, body string
+		unknown                             bool
+		status                              int
+		told                                []int64
+		err                                 error
+	}{
+		"a form":                   {"/imports", contentType, "", string(body), false, 201, []int64{int64(len(body)), 1 << 20, 0}, nil},
+		"a form of unknown length": {"/imports", contentType, "", string(body), true, 201, []int64{allFiles + 64<<10, 1 << 20, 0}, nil},
+		"a body":                   {raw, "text/plain", "", large, false, 201, []int64{80 << 10, 80 << 10, 0}, nil},
+		"a small one":              {raw, "text/plain", "", "abc", false, 201, nil, nil},
+		"one of unknown length":    {raw, "text/plain", "", "abc", true, 201, []int64{sentBytes, 0, 0}, nil},
+		"a zipped one":             {raw, "text/plain", "gzip", zipped(t, large), false, 201, []int64{unzippedBytes, 80 << 10, 0}, nil},
+		"one that fails":           {raw, "text/plain", "gzip", "abc", false, 400, []int64{unzippedBytes, 0, 0}, nil},
+		"one that has no turn":     {"/imports", contentType, "", string(body), false, 503, []int64{int64(len(body))}, endpoint.Busy(time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &disk{err: tt.err}
+			table := append(rawTable(&trace{}), uploads...)
+			h := endpoint.NewHandler(endpoint.Options{Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{}, Spool: t.TempDir(), Disk: d}, table)
+			r := httptest.NewRequest(http.MethodPost, tt.target, strings.NewReader(tt.body))
+			r.Header.Set("Content-Type", tt.contentType)
+			r.Header.Set("Content-Encoding", tt.encoding)
+			if tt.unknown {
+				r.ContentLength = -1
+			}
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != tt.status || !slices.Equal(d.told, tt.told) {
+				t.Errorf("got %d %s, told %d", w.Code, w.Body, d.told)
+			}
+		})
 	}
 }
 
