@@ -106,7 +106,7 @@ func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err erro
 		if s.file, err = os.CreateTemp(s.dir, "upload-"); err != nil {
 			return nil, 0, err
 		}
-		if err = os.Remove(s.file.Name()); err != nil {
+		if err := os.Remove(s.file.Name()); err != nil {
 			return nil, 0, err
 		}
 	}

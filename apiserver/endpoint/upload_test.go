@@ -236,9 +236,9 @@ type disk struct {
 }
 
 // Take implements endpoint.Memory.
-func (d *disk) Take(_ context.Context, bytes int64) (func(int64), error) {
-	weigh := func(bytes int64) { d.told = append(d.told, bytes) }
-	weigh(bytes)
+func (d *disk) Take(_ context.Context, size int64) (func(int64), error) {
+	weigh := func(size int64) { d.told = append(d.told, size) }
+	weigh(size)
 	return weigh, d.err
 }
 
