@@ -51,7 +51,7 @@ bench: build controlplane ## Measure, and compare with the floors.
 
 .PHONY: build
 build: ## Build Forgeplane into bin.
-	@$(GO) build -ldflags='-s -w' -o bin/ ./cmd/... ./hack/run
+	@$(GO) run ./hack/build forgeplane
 
 .PHONY: helm
 helm: ## Build Helm, which tests the chart, into bin.
@@ -59,7 +59,7 @@ helm: ## Build Helm, which tests the chart, into bin.
 
 .PHONY: controlplane
 controlplane: ## Build the control plane into bin/k8s, where it is missing or not up to date.
-	@$(GO) run ./hack/assets
+	@$(GO) run ./hack/build controlplane
 
 .PHONY: generate
 generate: ## Generate Go code from the API types.

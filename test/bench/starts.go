@@ -146,7 +146,7 @@ func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log stri
 			last = time.Now()
 		}
 		if time.Since(last) > silence {
-			c.say("  make run is at work; the Go command says nothing while it builds")
+			c.say("  make run is at work, and has said nothing")
 			last = time.Now()
 		}
 		select {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// build is one call of go build.
+type build struct {
+	name     string // begins the lines that say how far it is
+	module   string // directory
+	output   string // directory
+	packages []string
+	ldflags  string
+}
+
+// run builds, and says every few seconds how far it is. What is done at once, it says nothing of.
+func (b build) run(ctx context.Context) error {
+	output, err := filepath.Abs(b.output)
+	if err != nil {
+		return err
+	}
+	command := b.command(ctx, "build", "-v", "-o", output+"/")
+	messages, err := command.StderrPipe()
+	if err != nil {
+		return err
+	}
+	p := newProgress(b.name)
+	if err := command.Start(); err != nil {
+		return err
+	}
+	p.follow(ctx, messages, b.stale)
+	if err := command.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("interrupted; what was compiled so far is cached")
+		}
+		return fmt.Errorf("go build: %w", err)
+	}
+	if p.told {
+		fmt.Printf("%s: built in %s\n", b.name, time.Since(p.begun).Round(time.Second))
+	}
+	return nil
+}
+
+// stale lists the packages, without the programs themselves, that are yet to be compiled; nil if that is not to be found out.
+func (b build) stale(ctx context.Context) []string {
+	listed, err := b.command(ctx, "list", "-deps", `-f={{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`).Output()
+	if err != nil {
+		return nil // go build meets the same error, and says it.
+	}
+	return strings.Fields(string(listed))
+}
+
+// command is a command of go about the packages. Both kinds have the same flags, so that they agree on what is stale.
+func (b build) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	args = append([]string{name}, args...)
+	args = append(append(args, "-ldflags="+b.ldflags), b.packages...)
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = b.module
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	return command
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// controlPlane is the module of the programs, each a package of its own right below the module's directory.
+type controlPlane struct {
+	module string
+	output string
+}
+
+// programs lists the module's programs by name.
+func (c controlPlane) programs() ([]string, error) {
+	mains, err := filepath.Glob(filepath.Join(c.module, "*", "main.go"))
+	if err != nil {
+		return nil, err
+	}
+	if len(mains) == 0 {
+		return nil, fmt.Errorf("%s has no programs", c.module)
+	}
+	programs := make([]string, len(mains))
+	for i, path := range mains {
+		programs[i] = filepath.Base(filepath.Dir(path))
+	}
+	return programs, nil
+}
+
+// provide builds what KUBEBUILDER_ASSETS does not give, and is missing or was built from other sources.
+func (c controlPlane) provide(ctx context.Context) error {
+	programs, err := c.needed()
+	if err != nil || len(programs) == 0 {
+		return err
+	}
+	unlock, err := c.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	checksum, err := c.checksum()
+	if err != nil {
+		return err
+	}
+	var stale []string
+	for _, program := range programs {
+		if !c.fresh(program, checksum) {
+			stale = append(stale, program)
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	return c.build(ctx, stale, checksum)
+}
+
+// lock keeps two builds from each other. The kernel gives the lock back when this process ends.
+func (c controlPlane) lock() (unlock func(), err error) {
+	if err := os.MkdirAll(c.output, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(c.output, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		fmt.Println("control plane: waiting for another build of it to end")
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("locking %s: %w", file.Name(), err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// checksum is over all that the programs are built from.
+func (c controlPlane) checksum() (string, error) {
+	sources, err := filepath.Glob(filepath.Join(c.module, "*", "*.go"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, path := range append(sources, filepath.Join(c.module, "go.mod"), filepath.Join(c.module, "go.sum")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", filepath.Base(path), len(text), text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// stamp is the file that holds the checksum of what a program was built from.
+func (c controlPlane) stamp(program string) string {
+	return filepath.Join(c.output, "."+program+".sum")
+}
+
+func (c controlPlane) fresh(program, checksum string) bool {
+	stamped, err := os.ReadFile(c.stamp(program))
+	if err != nil || string(stamped) != checksum {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(c.output, program))
+	return err == nil
+}
+
+func (c controlPlane) build(ctx context.Context, programs []string, checksum string) error {
+	fmt.Printf("control plane: building %s into %s, once\n", list(programs), c.output)
+	version, err := c.version(ctx)
+	if err != nil {
+		return err
+	}
+	fresh, err := os.MkdirTemp(c.output, ".build-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	packages := make([]string, len(programs))
+	for i, program := range programs {
+		packages[i] = "./" + program
+	}
+	err = build{
+		name: "control plane", module: c.module, output: fresh, packages: packages,
+		ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=" + version,
+	}.run(ctx)
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		// A rename leaves a program that runs alone. The stamp comes last: it vouches for the program.
+		if err := os.Rename(filepath.Join(fresh, program), filepath.Join(c.output, program)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(c.stamp(program), []byte(checksum), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// version is that of Kubernetes, which the programs are to report as their own.
+func (c controlPlane) version(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, "go", "list", "-m", "-f={{.Version}}", "k8s.io/kubernetes")
+	command.Dir = c.module
+	command.Env = append(os.Environ(), "GOWORK=off")
+	command.Stderr = os.Stderr
+	version, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the version of Kubernetes: %w", err)
+	}
+	return strings.TrimSpace(string(version)), nil
+}
+
+func list(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,43 @@
+// Command build builds the programs that "make run" and the tests start, and shows how far it is: "forgeplane" are those of
+// this repository, and "controlplane" those of a control plane, which are built from their published Go modules when they
+// are missing or were built from other sources.
+//
+// A directory named by KUBEBUILDER_ASSETS is used instead of the control plane. It is to hold etcd and kube-apiserver, as the
+// archives made for Kubernetes test tools do; what else is missing in it is built.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(command()) }
+
+// command is main with an exit status.
+func command() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	targets := map[string]func(context.Context) error{
+		"forgeplane": build{
+			name: "Forgeplane", module: ".", output: "bin",
+			packages: []string{"./cmd/...", "./hack/run"}, ldflags: "-s -w",
+		}.run,
+		"controlplane": controlPlane{module: "hack/controlplane", output: "bin/k8s"}.provide,
+	}
+	var target func(context.Context) error
+	if len(os.Args) == 2 {
+		target = targets[os.Args[1]]
+	}
+	if target == nil {
+		fmt.Fprintln(os.Stderr, "usage: go run ./hack/build forgeplane|controlplane")
+		return 2
+	}
+	if err := target(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "building %s: %v\n", os.Args[1], err)
+		return 1
+	}
+	return 0
+}
