@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/projects"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
+	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
 // newForge returns a forge of root, who is an administrator, bob and max, that serves what namespaces are about.
@@ -42,6 +43,7 @@ func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
 
 	old, err := f.Catalog.User(t.Context(), v1alpha1.Reference{Name: "bob"})
 	g.Expect(err).NotTo(HaveOccurred())
+	hold(t, f, namespace.PersonalKey(old, "home"))
 	g.Expect(f.Writer.Delete(t.Context(), old.DeepCopy())).To(Succeed())
 	bob := User("bob", 50)
 	g.Expect(f.Writer.Create(t.Context(), bob)).To(Succeed())
@@ -107,12 +109,34 @@ func TestWhatDoesNotHoldItsPathIsNotServedUnderItsIDEither(t *testing.T) {
 func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
-	// Through Kubernetes nothing keeps a group from being declared.
-	g.Expect(f.Writer.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
+	// One that held the path before there was the user keeps it.
+	group := Group("acme", "max", 10, "", v1alpha1.VisibilityPublic)
+	g.Expect(f.Writer.Create(t.Context(), group)).To(Succeed())
+	hold(t, f, client.ObjectKeyFromObject(group))
 	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
 	var all v1alpha1.GroupList
 	g.Expect(f.Client.List(t.Context(), &all)).To(Succeed())
 	g.Expect(all.Items).To(HaveExactElements(HaveField("Name", "max")))
+}
+
+func TestPersonalProjects_haveThePathThatAnotherTenantHasDeclared(t *testing.T) {
+	g := NewWithT(t)
+	f := newForge(t)
+	g.Expect(f.Writer.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
+	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).Code).To(Equal(201))
+	g.Expect(f.As("max", "GET /projects/max%2Fmine", "").Code).To(Equal(200))
+}
+
+// hold has a root group hold its path, as its controller does.
+func hold(t *testing.T, f *Forge, key client.ObjectKey) {
+	t.Helper()
+	g := NewWithT(t)
+	var group v1alpha1.Group
+	g.Expect(f.Client.Get(t.Context(), key, &group)).To(Succeed())
+	g.Expect(f.Writer.Update(t.Context(), &group, func() error {
+		group.Status.Claims = []string{claim.Path("", group.Spec.Path).String()}
+		return nil
+	})).To(Succeed())
 }
 
 func TestUsernamesAndRootPathsAreTakenFromOneAnother(t *testing.T) {
