@@ -54,7 +54,12 @@ type List[T any] struct {
 
 // Page cuts the page that p asks for out of all rows, and turns each of its rows into what the client sees.
 func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
-	return List[T]{rows: shown(Rows(p, all), show), total: len(all)}
+	return Cut(Rows(p, all), len(all), show)
+}
+
+// Cut is a page that was cut already out of so many rows.
+func Cut[S, T any](rows []S, total int, show func(S) T) List[T] {
+	return List[T]{rows: shown(rows, show), total: total}
 }
 
 // Rows returns the rows of the page that Page cuts, for what is to be known of all of them before they are shown.

@@ -40,27 +40,27 @@ func Missing(err error) bool {
 	return false
 }
 
-// Search returns the refs whose names contain a text, in whatever case. With ^ before it they begin with it, and with $ behind it
-// they end with it.
-func Search(all []git.Ref, text string) []git.Ref {
+// Search returns what tells the refs whose names contain a text, in whatever case. With ^ before it they begin with it, and with $
+// behind it they end with it. It is nil for all refs.
+func Search(text string) func(git.Ref) bool {
 	if text == "" {
-		return all
+		return nil
 	}
 	text, first := strings.CutPrefix(strings.ToLower(text), "^")
 	text, last := strings.CutSuffix(text, "$")
-	return slices.DeleteFunc(all, func(r git.Ref) bool {
+	return func(r git.Ref) bool {
 		name := strings.ToLower(Name(r))
 		switch {
 		case first && last:
-			return name != text
+			return name == text
 		case first:
-			return !strings.HasPrefix(name, text)
+			return strings.HasPrefix(name, text)
 		case last:
-			return !strings.HasSuffix(name, text)
+			return strings.HasSuffix(name, text)
 		default:
-			return !strings.Contains(name, text)
+			return strings.Contains(name, text)
 		}
-	})
+	}
 }
 
 // Paging is embedded by the requests for lists of refs.
@@ -70,26 +70,47 @@ type Paging struct {
 	PageToken  string `param:"page_token" doc:"The name that was the last on the page before."`
 }
 
-// Page cuts the page that is asked for. Where the refs are in the order of their names, the last one of the page before may be gone
-// by now; compare is that order, and nil for any other.
-func Page(p Paging, all []git.Ref, compare func(a, b string) int) (none endpoint.List[git.Ref], err error) {
-	same := func(r git.Ref) git.Ref { return r }
-	if p.Pagination != "keyset" {
-		return endpoint.Page(p.Paging, all, same), nil
+// Page cuts the page that is asked for out of the refs that match: all where match is nil. Where they are in the order of their names,
+// the last one of the page before may be gone by now; compare is that order, and nil for any other.
+func Page(p Paging, all []git.Ref, match func(git.Ref) bool, compare func(a, b string) int) (none endpoint.List[git.Ref], err error) {
+	if match == nil {
+		match = func(git.Ref) bool { return true }
 	}
-	rest := all
+	same := func(r git.Ref) git.Ref { return r }
+	skip, size := p.Window()
+	if p.Pagination != "keyset" {
+		rows, total := cut(all, match, skip, size)
+		return endpoint.Cut(rows, total, same), nil
+	}
+	matched := match
 	switch {
 	case p.PageToken == "":
 	case compare != nil:
-		rest = slices.DeleteFunc(all, func(r git.Ref) bool { return compare(Name(r), p.PageToken) <= 0 })
+		match = func(r git.Ref) bool { return compare(Name(r), p.PageToken) > 0 && matched(r) }
 	default:
-		i := slices.IndexFunc(all, func(r git.Ref) bool { return Name(r) == p.PageToken })
+		i := slices.IndexFunc(all, func(r git.Ref) bool { return Name(r) == p.PageToken && matched(r) })
 		if i < 0 {
 			return none, endpoint.Parameters("page_token is invalid")
 		}
-		rest = all[i+1:]
+		all = all[i+1:]
 	}
-	return endpoint.Keyset(p.Paging, rest, nil, Name, same).From("page_token"), nil
+	rows, _ := cut(all, match, 0, p.Ahead())
+	return endpoint.Following(p.Paging, rows, Name, same).From("page_token"), nil
+}
+
+// cut returns so many of the refs that match, without the first ones, and how many match. There may be very many, so none of the others
+// is held for a request.
+func cut(all []git.Ref, match func(git.Ref) bool, skip, size int) (rows []git.Ref, total int) {
+	for _, r := range all {
+		if !match(r) {
+			continue
+		}
+		if total >= skip && len(rows) < size {
+			rows = append(rows, r)
+		}
+		total++
+	}
+	return rows, total
 }
 
 // Commit shows the commit with an id, as lists have it; nil where there is none.

@@ -46,3 +46,12 @@ func (m *memory) of(s *fair.Slots) (sum int) {
 
 // SetAside is what RemoveUnused does before it looks at the repository once more.
 func (r *Repository) SetAside() error { return r.setAside(r.dir, asideUnused) }
+
+// What bounds the memory of refs.
+const (
+	MaxWitnesses = maxWitnesses
+	Tick         = tick
+)
+
+// Witnessed reports whether something tells of each change of a ref.
+func (r *Repository) Witnessed() bool { return r.knownRefs() != nil }

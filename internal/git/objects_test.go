@@ -288,3 +288,17 @@ func refNames(t *testing.T, r *git.Repository, prefixes ...string) []string {
 	}
 	return all
 }
+
+func TestIsObjectID_ofIDsAndOthers(t *testing.T) {
+	id := strings.Repeat("09af", 10)
+	for _, s := range []string{id, id + id[:24]} {
+		if !git.IsObjectID(s) {
+			t.Errorf("%s is none", s)
+		}
+	}
+	for _, s := range []string{"", id[1:], id + "0", id + id, strings.ToUpper(id), id[1:] + "g", id[1:] + "/", id[1:] + ":", id[1:] + "`", id[1:] + "\n", id[2:] + "ä"} {
+		if git.IsObjectID(s) {
+			t.Errorf("%q is one", s)
+		}
+	}
+}

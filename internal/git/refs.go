@@ -23,6 +23,19 @@ type Head struct {
 
 // Head reads HEAD. It takes no process of its own.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
+	known := r.recalledRefs()
+	rests := known.atRest()
+	if rests && known.head != nil {
+		return *known.head, nil
+	}
+	head, err := r.readHead(ctx)
+	if err == nil && rests {
+		r.rememberRefs(known.withHead(head))
+	}
+	return head, err
+}
+
+func (r *Repository) readHead(ctx context.Context) (Head, error) {
 	if err := r.Check(); err != nil {
 		return Head{}, err
 	}

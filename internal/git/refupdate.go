@@ -128,12 +128,24 @@ const (
 	ByVersion RefOrder = "version:refname"
 )
 
-// SortedRefs lists the refs below a prefix, such as "refs/tags/", in an order, from the last to the first where descending.
+// SortedRefs lists the refs below a prefix, such as "refs/tags/", in an order, from the last to the first where descending. It is
+// remembered until a ref changes, whoever changes it by whichever process. Nobody changes what it returns.
 func (r *Repository) SortedRefs(ctx context.Context, prefix string, by RefOrder, descending bool) ([]Ref, error) {
 	if descending {
 		by = "-" + by
 	}
-	return r.listRefs(ctx, "--sort="+string(by), "--", prefix)
+	of, known := refList{prefix, by}, r.knownRefs()
+	rests := known.atRest() // before git looks
+	if rests {
+		if refs, ok := known.lists[of]; ok {
+			return refs, nil
+		}
+	}
+	refs, err := r.listRefs(ctx, "--sort="+string(by), "--", prefix)
+	if err == nil && rests {
+		r.rememberRefs(known.with(of, refs))
+	}
+	return refs, err
 }
 
 // MergedRefs lists those of the refs with these names or prefixes whose commits are reachable from a commit, in the order of

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -320,4 +323,17 @@ func TestRecall_afterAPanic(t *testing.T) {
 		synctest.Wait()
 		(<-q.ask(t.Context(), bob, "contributors", q.walk)).want(t, "another caller", 2*time.Second)
 	})
+}
+
+// Another list of the same refs takes the place of those for which there is no room.
+func TestKnownRefs_takeAPartOfTheMemory(t *testing.T) {
+	ref := Ref{Name: strings.Repeat("x", maxResult/3/100), Object: "1", Type: "commit"}
+	k := &knownRefs{}
+	for n := range 10 {
+		of := refList{prefix: "refs/heads/", by: RefOrder(strconv.Itoa(n))}
+		k = k.with(of, slices.Repeat([]Ref{ref}, 100))
+		if _, ok := k.lists[of]; !ok || k.size() > maxResult || len(k.lists) != min(n+1, 2) {
+			t.Errorf("after %d lists there are %d of %d bytes", n+1, len(k.lists), k.size())
+		}
+	}
 }

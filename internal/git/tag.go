@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +47,11 @@ func parseTag(id string, content []byte) (*Tag, error) {
 	headers, message, _ := bytes.Cut(content, []byte("\n\n"))
 	for line := range bytes.Lines(headers) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		switch name {
+		switch name { // Git goes by the first ones
 		case "object":
-			t.Object = value
+			t.Object = cmp.Or(t.Object, value)
 		case "type":
-			t.Type = value
+			t.Type = cmp.Or(t.Type, value)
 		case "tag":
 			t.Name = strings.ToValidUTF8(value, "\uFFFD")
 		case "tagger":

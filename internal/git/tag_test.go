@@ -33,6 +33,12 @@ func TestTagsAreWrittenAndReadAsGitDoes(t *testing.T) {
 				!read.Tagger.When.Equal(tag.Tagger.When) {
 				t.Errorf("read %+v (%v)", read, err)
 			}
+			tree := c.Git(t, "rev-parse", "HEAD^{tree}")
+			twice := c.Write(t, "tag", "object "+commit+"\ntype commit\ntag v2\ntagger a <a> 1 +0000\nobject "+tree+"\ntype tree\n\nx\n")
+			c.Git(t, "push", "--quiet", r.Dir(), twice+":refs/tags/v2")
+			if read, err := r.ReadTag(t.Context(), twice); err != nil || read.Object != commit || read.Type != "commit" {
+				t.Errorf("of two objects it is %+v (%v)", read, err)
+			}
 			for _, id := range []string{commit, strings.Repeat("1", len(commit))} {
 				if _, err := r.ReadTag(t.Context(), id); !errors.Is(err, git.ErrObjectNotFound) {
 					t.Errorf("%s is no tag: %v", id, err)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -93,4 +94,11 @@ func TestRefs_ofVeryManyAreNotHeldTwice(t *testing.T) {
 	g.Expect(allocates(func() { tips, err = r.Tips(t.Context(), "refs/") })).To(BeNumerically("<", 10<<20))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(tips).To(HaveLen(tags + 1))
+
+	list := func() { refs, err = r.SortedRefs(t.Context(), "refs/tags/", git.ByName, true) }
+	g.Expect(allocates(list)).To(BeNumerically("<", 24<<20))
+	g.Eventually(func() uint64 { return allocates(list) }).WithTimeout(time.Minute).WithPolling(100*time.Millisecond).
+		Should(BeNumerically("<", 64<<10), "it is remembered")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(refs).To(HaveLen(tags))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -82,15 +81,15 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[B
 	if err != nil && !ref.Missing(err) {
 		return none, err
 	}
-	all = ref.Search(all, r.Search)
+	match := ref.Search(r.Search)
 	if r.Regex != "" {
-		all = slices.DeleteFunc(all, func(b git.Ref) bool { return !pattern.MatchString(ref.Name(b)) })
+		match = func(b git.Ref) bool { return pattern.MatchString(ref.Name(b)) }
 	}
 	var byName func(a, b string) int
 	if order.by == git.ByName {
 		byName = strings.Compare
 	}
-	page, err := ref.Page(r.Paging, all, byName)
+	page, err := ref.Page(r.Paging, all, match, byName)
 	if err != nil {
 		return none, err
 	}

@@ -32,10 +32,10 @@ type shop struct {
 	pushed  []types.NamespacedName
 }
 
-func newShop(t *testing.T, c *gittest.Client) *shop { return limited(t, c, git.Limits{}) }
+func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
 
-// limited is newShop with a server that allows less than others.
-func limited(t *testing.T, c *gittest.Client, l git.Limits) *shop {
+// newShopWith is newShop with another git.
+func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
 		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
@@ -53,7 +53,7 @@ func limited(t *testing.T, c *gittest.Client, l git.Limits) *shop {
 		protect("release/*", 31, v1alpha1.AccessMaintainer, v1alpha1.AccessDeveloper),
 		protect("locked", 32, v1alpha1.AccessNoOne, v1alpha1.AccessNoOne),
 	)
-	repos := familytest.Limited(t, f.Catalog, git.Options{Limits: l})
+	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
 	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, pushed), familytest.WebURL).Table())
@@ -68,7 +68,7 @@ func TestABranchTooManyIsRefused(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	c.Git(t, "branch", "topic")
-	s := limited(t, c, git.Limits{Refs: 2})
+	s := newShopWith(t, c, git.Options{Limits: git.Limits{Refs: 2}})
 	const at, more = "/projects/20/repository/branches", `{"branch":"more","ref":"main"}`
 	if got := s.As("dora", "POST "+at, more); got.Code != 413 || !strings.Contains(got.Body, "more than the 2 that the server allows.") {
 		t.Errorf("one too many: %s", got)

@@ -39,45 +39,45 @@ func (f *Family) showOne(ctx context.Context, repo *git.Repository, t git.Ref) (
 
 // show is how tags are shown.
 func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) ([]Tag, error) {
-	tagged := make([]string, len(all))
-	for i, t := range all {
-		tagged[i] = t.Object + "^{commit}"
-	}
-	commits, err := repo.Objects(ctx, tagged...)
-	if err != nil {
-		return nil, err
-	}
 	projectURL := f.webURL + "/" + auth.From(ctx).Scope.Path()
 	shown := make([]Tag, len(all))
 	for i, t := range all {
 		shown[i] = Tag{Name: ref.Name(t), Target: t.Object}
+		tagged, err := git.Object{ID: t.Object, Type: t.Type}, error(nil)
 		if t.Type == "tag" {
-			if err := shown[i].annotate(ctx, repo); err != nil {
-				return nil, err
-			}
+			tagged, err = shown[i].annotate(ctx, repo)
 		}
-		if commits[i].ID == "" {
-			continue
+		if err == nil && tagged.Type == "commit" {
+			shown[i].Commit, err = ref.Commit(ctx, repo, tagged.ID, projectURL)
 		}
-		if shown[i].Commit, err = ref.Commit(ctx, repo, commits[i].ID, projectURL); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	return shown, nil
 }
 
-// annotate adds what stands in an annotated tag, unless it is too large to be shown.
-func (t *Tag) annotate(ctx context.Context, repo *git.Repository) error {
+// annotate adds what stands in an annotated tag, unless it is too large to be shown, and returns what is tagged: the commit where tags are
+// tagged that lead to one.
+func (t *Tag) annotate(ctx context.Context, repo *git.Repository) (tagged git.Object, err error) {
 	found, err := repo.ReadTag(ctx, t.Target)
-	if errors.Is(err, git.ErrFileTooLarge) {
-		return nil
-	} else if err != nil {
-		return err
+	switch {
+	case errors.Is(err, git.ErrFileTooLarge):
+	case err != nil:
+		return tagged, err
+	default:
+		message := git.Abridge(strings.TrimRight(found.Message, "\n"))
+		t.Message = &message
+		if when := found.Tagger.When; !when.IsZero() && when.After(time.Unix(0, 0)) {
+			t.CreatedAt = (*commit.Time)(&when)
+		}
+		if found.Type != "tag" {
+			return git.Object{ID: found.Object, Type: found.Type}, nil
+		}
 	}
-	message := git.Abridge(strings.TrimRight(found.Message, "\n"))
-	t.Message = &message
-	if when := found.Tagger.When; !when.IsZero() && when.After(time.Unix(0, 0)) {
-		t.CreatedAt = (*commit.Time)(&when)
+	objects, err := repo.Objects(ctx, t.Target+"^{commit}")
+	if err != nil {
+		return tagged, err
 	}
-	return nil
+	return objects[0], nil
 }

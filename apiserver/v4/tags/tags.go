@@ -74,7 +74,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[T
 			byName = func(a, b string) int { return strings.Compare(b, a) }
 		}
 	}
-	page, err := ref.Page(r.Paging, ref.Search(all, r.Search), byName)
+	page, err := ref.Page(r.Paging, all, ref.Search(r.Search), byName)
 	if err != nil {
 		return none, err
 	}

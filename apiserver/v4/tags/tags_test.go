@@ -29,10 +29,10 @@ type shop struct {
 	pushed  []types.NamespacedName
 }
 
-func newShop(t *testing.T, c *gittest.Client) *shop { return limited(t, c, git.Limits{}) }
+func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
 
-// limited is newShop with a server that allows less than others.
-func limited(t *testing.T, c *gittest.Client, l git.Limits) *shop {
+// newShopWith is newShop with another git.
+func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	t.Helper()
 	project := func(name string, id int64) *v1alpha1.Project {
 		return familytest.Project("acme", name, id, "acme", v1alpha1.VisibilityPublic)
@@ -46,7 +46,7 @@ func limited(t *testing.T, c *gittest.Client, l git.Limits) *shop {
 		familytest.InGroup("acme", "acme", "rita", v1alpha1.RoleReporter),
 		familytest.Shard(t, web, empty, archived), web, empty, project("new", 22), archived,
 	)
-	repos := familytest.Limited(t, f.Catalog, git.Options{Limits: l})
+	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	w := ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
 	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
@@ -116,7 +116,7 @@ func TestATagTooManyIsRefused(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")
 	c.Git(t, "tag", "v1")
-	s := limited(t, c, git.Limits{Refs: 2})
+	s := newShopWith(t, c, git.Options{Limits: git.Limits{Refs: 2}})
 	sentence := `413 {"message":"The repository would have 3 branches and tags, more than the 2 that the server allows. Delete some of them first."}`
 	s.expect(t,
 		asks{"dora", "POST " + at, `{"tag_name":"v2","ref":"main"}`, sentence},
