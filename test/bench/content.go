@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 )
 
 const (
-	largeTopics = 500
+	largeTopics   = 500
+	largeReleases = 200
 	// largeFile is how long a large file is, in bytes.
 	largeFile = 10 << 20
 	// compared is how many commits are compared.
@@ -94,6 +96,9 @@ func (c *content) populate(ctx context.Context) error {
 	for text.Len() < largeFile {
 		text.WriteString(history.Text(words, 10) + "\n")
 	}
+	if _, err := c.client.Run(ctx, made, releases(), "fast-import", "--quiet"); err != nil {
+		return err
+	}
 	if _, err := c.client.CommitFile(ctx, made, "large", "large.txt", text.String()[:largeFile], 0); err != nil {
 		return err
 	}
@@ -106,6 +111,17 @@ func (c *content) populate(ctx context.Context) error {
 	}
 	c.directory, c.path = c.RepositoryDir(project), fmt.Sprintf("/projects/%d/repository", project.Spec.ID)
 	return c.look(ctx)
+}
+
+// releases are annotated tags of the branches, for "git fast-import".
+func releases() *bytes.Buffer {
+	var stream bytes.Buffer
+	for n := range largeReleases {
+		message := fmt.Sprintf("Release %d\n\nWhat is new is in the changelog.\n", n)
+		fmt.Fprintf(&stream, "tag release-%d\nfrom refs/heads/topic/%d\ntagger Ann Author <ann@example.com> %d +0000\ndata %d\n%s\n",
+			n, n, 1_800_000_000+n, len(message), message)
+	}
+	return &stream
 }
 
 // look finds out what can be asked for.
@@ -137,18 +153,11 @@ func (c *content) measureAnswers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, q := range []question{
+	return c.measureRates(ctx, append(atBothDoors([]question{
 		{row: rowContentTree, half: rowContentTreeHalf, path: c.path + "/tree?per_page=20"},
-		{row: rowContentBlob, half: rowContentBlobHalf, path: c.path + "/blobs/" + blob},
-	} {
-		if !c.bench.wants(q.row, q.half) {
-			continue
-		}
-		if err := c.measureRate(ctx, q); err != nil {
-			return fmt.Errorf("%s: %w", q.row, err)
-		}
-	}
-	return nil
+		{row: rowContentBranches, path: c.path + "/branches?per_page=20"},
+		{row: rowContentTags, path: c.path + "/tags?per_page=20"},
+	}), question{row: rowContentBlob, half: rowContentBlobHalf, path: c.path + "/blobs/" + blob}))
 }
 
 // measureLarge counts downloads of a large file beside those from a server of files.

@@ -50,7 +50,7 @@ func (b *bench) measureREST(ctx context.Context) error {
 			return err
 		}
 		if b.wants(rateRows...) {
-			if err := r.measureRates(ctx); err != nil {
+			if err := r.measureRates(ctx, r.questions()); err != nil {
 				return err
 			}
 		}

@@ -54,6 +54,8 @@ const (
 
 	rowContentTree              = "content/tree"
 	rowContentTreeHalf          = "content/tree-p50"
+	rowContentBranches          = "content/branches"
+	rowContentTags              = "content/tags"
 	rowContentBlob              = "content/blob"
 	rowContentBlobHalf          = "content/blob-p50"
 	rowContentRaw               = "content/raw"
@@ -81,7 +83,9 @@ var (
 	projectRows    = []string{rowProjectCreate, rowProjectUse}
 	labelRows      = []string{rowLabelList, rowLabelCreate, rowLabelApply}
 	contentRows    = []string{
-		rowContentTree, rowContentTreeHalf, rowContentBlob, rowContentBlobHalf, rowContentRaw, rowContentCommits, rowContentCompare,
+		rowContentTree, rowContentTreeHalf, rowContentBranches, rowContentTags,
+		throughKubernetes(rowContentTree), throughKubernetes(rowContentBranches), throughKubernetes(rowContentTags),
+		rowContentBlob, rowContentBlobHalf, rowContentRaw, rowContentCommits, rowContentCompare,
 		rowContentCompareAgain, rowContentMergeBase, rowContentContributors, rowContentContributorsAgain, rowContentArchive,
 		rowContentProcesses, rowContentMemory,
 	}
@@ -99,7 +103,7 @@ func rates() []string {
 
 // throughKubernetes names the row of the same request through kube-apiserver.
 func throughKubernetes(row string) string {
-	return strings.Replace(row, "rest/", "rest-kubernetes/", 1)
+	return strings.Replace(row, "/", "-kubernetes/", 1)
 }
 
 // rows returns every row, not measured yet.
@@ -148,27 +152,15 @@ func rows() []*figures.Row {
 }
 
 func restRowsUnmeasured() []*figures.Row {
-	const bare, behind = "a bare handler", "a bare handler behind kube-apiserver"
-	var all, aggregated []*figures.Row
-	for _, one := range []struct {
-		id, name string
-		least    float64
-	}{
-		{rowRESTRule, "GET one protected branch", 0.3},
-		{rowRESTProject, "GET a project", 0.3},
-		{rowRESTUser, "GET /user", 0.3},
-		{rowRESTRules, "list 20 of 45 protected branches", 0.25},
-		{rowRESTProjects, "list 20 of 2,500 projects", 0.15},
-	} {
-		all = append(all, &figures.Row{
-			ID: one.id, Name: one.name, Unit: figures.PerSecond, Against: bare, Bound: &figures.Bound{Of: figures.Ratio, AtLeast: one.least},
-		})
-		aggregated = append(aggregated, &figures.Row{
-			ID: throughKubernetes(one.id), Name: one.name + " through kube-apiserver", Unit: figures.PerSecond, Against: behind,
-		})
-	}
+	all, aggregated := ratesUnmeasured([]rate{
+		{rowRESTRule, "GET one protected branch", 0.3, 0.4},
+		{rowRESTProject, "GET a project", 0.3, 0.4},
+		{rowRESTUser, "GET /user", 0.3, 0.4},
+		{rowRESTRules, "list 20 of 45 protected branches", 0.25, 0.4},
+		{rowRESTProjects, "list 20 of 2,500 projects", 0.15, 0.25},
+	})
 	all = append(all, &figures.Row{
-		ID: rowRESTRuleSlow, Name: "GET one protected branch, 99th percentile", Unit: figures.Milliseconds, Against: bare, Bound: atMost(20),
+		ID: rowRESTRuleSlow, Name: "GET one protected branch, 99th percentile", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(20),
 	})
 	return append(append(all, aggregated...),
 		&figures.Row{ID: rowRESTCreate, Name: "POST a protected branch", Unit: figures.Milliseconds, Against: "a create in Kubernetes", Bound: ratio(3)},
@@ -177,15 +169,37 @@ func restRowsUnmeasured() []*figures.Row {
 	)
 }
 
+const bareHandler = "a bare handler"
+
+// rate is a request whose answers are counted, and what they are to be of those of a bare handler at least, at each door.
+type rate struct {
+	id, name               string
+	least, leastAggregated float64
+}
+
+// ratesUnmeasured are the rows of requests to Forgeplane's own listener, and of the same through kube-apiserver.
+func ratesUnmeasured(rates []rate) (direct, aggregated []*figures.Row) {
+	for _, r := range rates {
+		direct = append(direct, &figures.Row{ID: r.id, Name: r.name, Unit: figures.PerSecond, Against: bareHandler, Bound: least(r.least)})
+		aggregated = append(aggregated, &figures.Row{
+			ID: throughKubernetes(r.id), Name: r.name + " through kube-apiserver", Unit: figures.PerSecond,
+			Against: bareHandler + " behind kube-apiserver", Bound: least(r.leastAggregated),
+		})
+	}
+	return direct, aggregated
+}
+
 func contentRowsUnmeasured() []*figures.Row {
-	const bare = "a bare handler"
-	least := func(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ratio, AtLeast: value} }
 	more := func(value float64) *figures.Bound { return &figures.Bound{Of: figures.Difference, AtMost: value} }
-	return []*figures.Row{
-		{ID: rowContentTree, Name: "list 20 files of 5,000 commits", Unit: figures.PerSecond, Against: bare, Bound: least(0.15)},
-		{ID: rowContentTreeHalf, Name: "list 20 files, median at 8 connections", Unit: figures.Milliseconds, Against: bare, Bound: atMost(2)},
-		{ID: rowContentBlob, Name: "GET a small blob", Unit: figures.PerSecond, Against: bare, Bound: least(0.15)},
-		{ID: rowContentBlobHalf, Name: "GET a small blob, median at 8 connections", Unit: figures.Milliseconds, Against: bare, Bound: atMost(2)},
+	all, aggregated := ratesUnmeasured([]rate{
+		{rowContentTree, "list 20 files of 5,000 commits", 0.15, 0.4},
+		{rowContentBranches, "list 20 of 500 branches", 0.15, 0.3},
+		{rowContentTags, "list 20 of 200 annotated tags", 0.15, 0.3},
+	})
+	return append(append(all, aggregated...), []*figures.Row{
+		{ID: rowContentTreeHalf, Name: "list 20 files, median at 8 connections", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(2)},
+		{ID: rowContentBlob, Name: "GET a small blob", Unit: figures.PerSecond, Against: bareHandler, Bound: least(0.15)},
+		{ID: rowContentBlobHalf, Name: "GET a small blob, median at 8 connections", Unit: figures.Milliseconds, Against: bareHandler, Bound: atMost(2)},
 		{ID: rowContentRaw, Name: "GET a raw blob of 10 MB", Unit: figures.PerSecond, Against: "a file server", Bound: least(0.7)},
 		{
 			ID: rowContentCommits, Name: "list 20 of 5,000 commits", Unit: figures.PerSecond, Against: "git log",
@@ -199,8 +213,10 @@ func contentRowsUnmeasured() []*figures.Row {
 		{ID: rowContentArchive, Name: "archive as tar.gz", Unit: figures.Milliseconds, Against: "git archive | gzip", Bound: ratio(1.1)},
 		{ID: rowContentProcesses, Name: "processes left after all of it", Unit: figures.Processes, Bound: atMost(0)},
 		{ID: rowContentMemory, Name: "resident memory after all of it", Unit: figures.Megabytes, Against: "before it", Bound: more(kept)},
-	}
+	}...)
 }
+
+func least(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ratio, AtLeast: value} }
 
 func atMost(value float64) *figures.Bound { return &figures.Bound{Of: figures.Ours, AtMost: value} }
 
