@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
@@ -63,6 +64,9 @@ type table struct {
 	rows    []row
 }
 
+// anonymous is the index of the caller without a token.
+const anonymous = 0
+
 // row is the answers of one endpoint, where the project and its groups have one visibility.
 type row struct {
 	sample     string
@@ -82,6 +86,7 @@ func measure(t *testing.T) *table {
 		asked = append(asked, newAsker(t, v))
 	}
 	for _, s := range samples(asked[0].world.handler) {
+		served := false
 		for i, a := range asked {
 			r := row{sample: s.String(), visibility: strings.ToLower(string(visibilities[i]))}
 			if s.subject() == "instance" {
@@ -97,9 +102,13 @@ func measure(t *testing.T) *table {
 				t.Errorf("%s: nobody succeeds: give it what it needs in requests_test.go", s)
 			}
 			m.rows = append(m.rows, r)
+			served = served || r.codes[anonymous] < 300
 			if r.visibility == "any" {
 				break
 			}
+		}
+		if served != (s.endpoint.ForAnonymous() == endpoint.Served) {
+			t.Errorf("%s: it is published as one that serves callers without a token, or not, and does the opposite", s)
 		}
 	}
 	return m

@@ -18,13 +18,15 @@ import (
 // open admits everybody.
 type open struct{}
 
-func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
-	return r.Context(), nil
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+	return r.Context(), endpoint.None{}, nil
 }
+
+func (open) Check(*endpoint.Endpoint) error { return nil }
 
 func TestEnter_hasContentsSentInPlaceOfRedirects(t *testing.T) {
 	tree := endpoint.NewHandler(endpoint.Options{Guard: open{}, Log: logr.Discard()}, endpoint.Table{
-		endpoint.Get("/archive", func(context.Context, *endpoint.None) (endpoint.Elsewhere, error) {
+		endpoint.Get("/archive", func(context.Context, endpoint.None, *endpoint.None) (endpoint.Elsewhere, error) {
 			return endpoint.Elsewhere{URL: "https://store.example", Content: func() (endpoint.Content, error) {
 				return endpoint.Content{Type: "text/plain", Size: 4, Write: func(w io.Writer) error {
 					_, err := io.WriteString(w, "here")

@@ -40,49 +40,30 @@ func NewGuard(a *Authenticator, cat *catalog.Catalog, r Repositories) *Guard {
 
 var _ endpoint.Guard = (*Guard)(nil)
 
-// Subject is what a request is about, and what its caller may do with it.
-type Subject struct {
-	Caller Caller
-	// Scope has the project or group that the path names; nothing where it names none.
-	Scope  catalog.Scope
-	Access Access
-
-	// endpoint is what is asked for, and id what its path names.
-	endpoint *endpoint.Endpoint
-	id       string
-}
-
-type subjectKey struct{}
-
-// From returns the subject of the request that ctx belongs to.
-func From(ctx context.Context) Subject {
-	s, _ := ctx.Value(subjectKey{}).(Subject)
-	return s
-}
-
 // Admit identifies the caller, then the subject, then compares them with what the endpoint needs. What the caller may not
 // see is not found; what he may see and not do is forbidden.
-func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
+func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
 	caller, err := g.identify(r)
 	// A token that is not good is none: then the address counts.
 	ctx := caller.keyed(r.Context())
 	if limited := ratelimit.Count(ctx); limited != nil {
-		return nil, limited
+		return nil, nil, limited
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := Subject{Caller: caller, endpoint: e, id: path["id"]}
-	if err := g.admit(ctx, &s); err != nil {
-		return nil, err
+	s := Subject{Caller: caller, endpoint: e, id: path[e.Located()]}
+	form, err := g.admit(ctx, &s)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := ratelimit.CountEndpoint(ctx, e, s.Scope.Path); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := g.await(ctx, &s, e.Ability()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return context.WithValue(ctx, subjectKey{}, s), nil
+	return ctx, form.of(s), nil
 }
 
 // await waits until the controller of a project that was made just now has made what an ability is about. It is here that
@@ -105,52 +86,45 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 }
 
 // admit decides whether a caller may do what they ask for, and says what it is about.
-func (g *Guard) admit(ctx context.Context, s *Subject) error {
+func (g *Guard) admit(ctx context.Context, s *Subject) (form, error) {
 	e := s.endpoint
-	if s.Caller.Anonymous() && !e.IsPublic() {
-		return endpoint.Unauthorized("")
+	anonymous := s.Caller.Anonymous()
+	if anonymous && e.ForAnonymous() == endpoint.Refused {
+		return form{}, endpoint.Unauthorized("")
 	}
-	if !s.Caller.Anonymous() && !s.Caller.allows(e.RequiredScopes()) {
-		return endpoint.InsufficientScope(e.RequiredScopes())
+	if !anonymous && !s.Caller.allows(e.RequiredScopes()) {
+		return form{}, endpoint.InsufficientScope(e.RequiredScopes())
 	}
-	if err := g.locate(ctx, s, rules[e.Ability()].about, s.id); err != nil {
-		return err
+	f, known := formOf(e.Subject())
+	if !known {
+		return form{}, g.Check(e)
 	}
-	if e.Ability() == "" || s.Access.May(e.Ability()) {
-		return nil
+	if err := g.locate(ctx, s, f.about, s.id); err != nil {
+		return form{}, err
 	}
-	if e.Denial() == http.StatusUnauthorized {
-		return endpoint.Unauthorized("")
+	if e.Ability() != "" && !s.Access.May(e.Ability()) {
+		return form{}, e.Denial()
 	}
-	return endpoint.Forbidden("")
+	return f, nil
 }
 
-// Again decides once more about the request that ctx belongs to, by the token, user, roles and rules of this moment. It is for
-// writes that take long between Admit and what they change.
-func (g *Guard) Again(ctx context.Context) (context.Context, error) {
-	was := From(ctx)
+// Again decides once more about a request that is about a project, by the token, user, roles and rules of this moment. It is for writes
+// that take long between Admit and what they change.
+func (g *Guard) Again(ctx context.Context, was Project) (Project, error) {
 	caller, err := g.auth.Again(ctx, was.Caller)
 	if err != nil {
-		return nil, refused(err, false)
+		return Project{}, refused(err, false)
 	}
-	s := Subject{Caller: caller, endpoint: was.endpoint, id: was.id}
 	// It stays the same one when it is renamed meanwhile.
-	switch {
-	case was.Scope.Project != nil:
-		s.id = strconv.FormatInt(was.Scope.Project.RESTID(), 10)
-	case len(was.Scope.Groups) > 0:
-		s.id = strconv.FormatInt(was.Scope.Groups[0].RESTID(), 10)
-	}
-	if s.endpoint != nil {
-		err = g.admit(ctx, &s)
-	}
-	return context.WithValue(ctx, subjectKey{}, s), err
+	s := Subject{Caller: caller, endpoint: was.endpoint, id: strconv.FormatInt(was.Scope.Project.RESTID(), 10)}
+	_, err = g.admit(ctx, &s)
+	return Project{s}, err
 }
 
-// Count counts the request that ctx belongs to, for its caller and the project or group that it is about, against a limit of
-// something that not every answer of its endpoint has. The error is the answer when there were too many in a minute.
-func Count(ctx context.Context, perMinute int, what string) error {
-	return ratelimit.CountThing(ctx, perMinute, what, From(ctx).Scope.Path)
+// Count counts a request about a project or group for its caller, against a limit of something that not every answer of its endpoint
+// has. The error is the answer when there were too many in a minute.
+func (s Subject) Count(ctx context.Context, perMinute int, what string) error {
+	return ratelimit.CountThing(ctx, perMinute, what, s.Scope.Path)
 }
 
 // locate finds the project or group that an id or full path in the request's path names.

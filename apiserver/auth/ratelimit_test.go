@@ -53,13 +53,13 @@ func TestIdentitiesWithoutAUserAreNotSignedIn(t *testing.T) {
 	}))
 	home := fair.Address(netip.MustParseAddr("192.0.2.1"))
 	var got fair.Key
-	tell := func(ctx context.Context, _ *struct{}) (endpoint.None, error) {
+	tell := func(ctx context.Context, _ auth.Instance, _ *struct{}) (endpoint.None, error) {
 		got = fair.From(ctx)
 		return endpoint.None{}, nil
 	}
 	tree := endpoint.NewHandler(endpoint.Options{
 		Guard: auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, administrators{}), f.Catalog, nil), Log: logr.Discard(), BaseURL: &url.URL{},
-	}, endpoint.Table{endpoint.Get("/version", tell).Public()})
+	}, endpoint.Table{endpoint.Get("/version", tell).Anonymous(endpoint.Served)})
 	for _, tt := range []struct {
 		identity string
 		want     fair.Key

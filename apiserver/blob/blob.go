@@ -27,13 +27,13 @@ const (
 // Large reports whether the content is not to be put together in memory: Write does without, and Text does not.
 func Large(b git.Blob) bool { return b.Size > large }
 
-// Count counts the request where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names
+// Count counts a request about a project where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names
 // those that are counted. A request counts once.
-func Count(ctx context.Context, b git.Blob, what string) error {
+func Count(ctx context.Context, s auth.Subject, b git.Blob, what string) error {
 	if b.Size <= limited {
 		return nil
 	}
-	return auth.Count(ctx, aMinute, what)
+	return s.Count(ctx, aMinute, what)
 }
 
 // Text returns the content in Base64, on one line.
@@ -51,8 +51,8 @@ const empty = `"content":""`
 
 // Write writes shown as JSON, in which an empty field content has the content in Base64. The error is one of the endpoint
 // where the caller has had too many: what names those that are counted.
-func Write(ctx context.Context, w io.Writer, shown any, b git.Blob, what string) error {
-	if err := Count(ctx, b, what); err != nil {
+func Write(ctx context.Context, s auth.Subject, w io.Writer, shown any, b git.Blob, what string) error {
+	if err := Count(ctx, s, b, what); err != nil {
 		return err
 	}
 	text, err := json.Marshal(shown)

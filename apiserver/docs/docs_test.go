@@ -20,9 +20,11 @@ import (
 
 type open struct{}
 
-func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
-	return r.Context(), nil
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+	return r.Context(), endpoint.None{}, nil
 }
+
+func (open) Check(*endpoint.Endpoint) error { return nil }
 
 type getTree struct {
 	ID string `param:"id"`
@@ -35,7 +37,7 @@ func serveDocs(t *testing.T) *httptest.Server {
 		Guard: open{}, Log: logr.Discard(), BaseURL: &url.URL{Path: "/api/v4"},
 		Info: endpoint.Info{Title: "A forge", Version: "1.2.3", Server: "../v4"},
 	}, endpoint.Table{
-		endpoint.Get("/orchards/{id}/tree", func(context.Context, *getTree) (*getTree, error) { return &getTree{}, nil }).Doc("Shows the tallest tree."),
+		endpoint.Get("/orchards/{id}/tree", func(context.Context, endpoint.None, *getTree) (*getTree, error) { return &getTree{}, nil }).Doc("Shows the tallest tree."),
 	}.Named("Orchards"))
 	page, err := docs.New("Reference", "../api/v4/openapi.json")
 	if err != nil {

@@ -32,15 +32,15 @@ type filtered struct {
 }
 
 // repeated is a handler that answers with what it got.
-func repeated[Req any](_ context.Context, r *Req) (any, error) { return r, nil }
+func repeated[Req any](_ context.Context, _ endpoint.None, r *Req) (any, error) { return r, nil }
 
 // nothing is a handler that has nothing to say.
-func nothing[Req any](context.Context, *Req) (endpoint.None, error) { return endpoint.None{}, nil }
+func nothing[Req any](context.Context, endpoint.None, *Req) (endpoint.None, error) { return endpoint.None{}, nil }
 
 var binding = endpoint.Table{
 	endpoint.Get("/things", repeated[filtered]),
 	endpoint.Post("/things", repeated[filtered]),
-	endpoint.Get("/lists", func(_ context.Context, r *filtered) (endpoint.List[int], error) {
+	endpoint.Get("/lists", func(_ context.Context, _ endpoint.None, r *filtered) (endpoint.List[int], error) {
 		return endpoint.Page(r.Paging, make([]int, 30), func(i int) int { return i }), nil
 	}),
 }

@@ -29,7 +29,9 @@ type choosing struct {
 }
 
 func TestSomeOfSeveralParametersHaveToBeSent(t *testing.T) {
-	table := endpoint.Table{endpoint.Put("/things/{id}", func(_ context.Context, _ *choosing) (endpoint.None, error) { return endpoint.None{}, nil })}
+	table := endpoint.Table{endpoint.Put("/things/{id}", func(_ context.Context, _ endpoint.None, _ *choosing) (endpoint.None, error) {
+		return endpoint.None{}, nil
+	})}
 	for body, want := range map[string]string{
 		`{"needs":"x","key":"a","new_name":"b"}`:                "",
 		`{"needs":"x","key_id":1,"priority":null}`:              "",

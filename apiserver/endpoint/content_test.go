@@ -21,7 +21,7 @@ type fileRequest struct {
 const fileText = "the first half, and the second"
 
 // files serves a text in two pieces, with a failure before, between or after them where one is asked for.
-var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, r *fileRequest) (endpoint.Content, error) {
+var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, _ endpoint.None, r *fileRequest) (endpoint.Content, error) {
 	failure := errors.New("a disk was lost")
 	return endpoint.Content{
 		Type: "text/plain; charset=utf-8", Size: int64(len(fileText)), Header: http.Header{"Cache-Control": {"no-store"}},
@@ -88,7 +88,7 @@ func TestAFileThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 
 func TestAClientThatDoesNotTakeAFileIsCutOff(t *testing.T) {
 	ended := make(chan error, 1)
-	large := endpoint.Table{endpoint.Get("/file", func(context.Context, *endpoint.None) (endpoint.Content, error) {
+	large := endpoint.Table{endpoint.Get("/file", func(context.Context, endpoint.None, *endpoint.None) (endpoint.Content, error) {
 		return endpoint.Content{Type: "text/plain", Size: -1, Write: func(w io.Writer) error {
 			piece := strings.Repeat("x", 1<<20)
 			for {
@@ -125,7 +125,7 @@ func (p page) Stream() (endpoint.Content, bool) {
 }
 
 func TestALargeResponseIsStreamed(t *testing.T) {
-	pages := endpoint.Table{endpoint.Get("/page", func(_ context.Context, r *fileRequest) (page, error) { return page{r.Fail}, nil })}
+	pages := endpoint.Table{endpoint.Get("/page", func(_ context.Context, _ endpoint.None, r *fileRequest) (page, error) { return page{r.Fail}, nil })}
 	for fail, want := range map[string]string{"small": `{"text":"small"}`, "large": `{"text":"streamed"}`} {
 		w := httptest.NewRecorder()
 		newHandler(pages).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page?fail="+fail, http.NoBody))
@@ -136,7 +136,7 @@ func TestALargeResponseIsStreamed(t *testing.T) {
 }
 
 func TestADownloadIsNotForPagesOfOtherSites(t *testing.T) {
-	download := endpoint.Table{endpoint.Get("/file", func(context.Context, *fileRequest) (endpoint.Content, error) {
+	download := endpoint.Table{endpoint.Get("/file", func(context.Context, endpoint.None, *fileRequest) (endpoint.Content, error) {
 		return endpoint.Content{Type: "text/plain", Size: 0, Write: func(io.Writer) error { return nil }}, nil
 	}).Download()}
 	for _, tt := range []struct {

@@ -18,7 +18,7 @@ type fetching struct {
 	Fail bool   `param:"fail"`
 }
 
-var fetched = endpoint.Table{endpoint.Get("/archive", func(_ context.Context, r *fetching) (endpoint.Elsewhere, error) {
+var fetched = endpoint.Table{endpoint.Get("/archive", func(_ context.Context, _ endpoint.None, r *fetching) (endpoint.Elsewhere, error) {
 	return endpoint.Elsewhere{URL: r.URL, Content: func() (endpoint.Content, error) {
 		if r.Fail {
 			return endpoint.Content{}, endpoint.NotFound("File")
@@ -80,7 +80,7 @@ func TestTheDocumentHasRedirects(t *testing.T) {
 func TestContent_thatIsLiveIsSentPieceByPiece(t *testing.T) {
 	seen := make(chan struct{})
 	address, _ := start(t, generous, generous, endpoint.Table{
-		endpoint.Get("/log", func(ctx context.Context, _ *endpoint.None) (endpoint.Content, error) {
+		endpoint.Get("/log", func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.Content, error) {
 			return endpoint.Content{Type: "text/plain", Size: -1, Live: true, Write: func(w io.Writer) error {
 				if _, err := io.WriteString(w, "one\n"); err != nil {
 					return err

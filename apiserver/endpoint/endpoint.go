@@ -1,8 +1,9 @@
 // Package endpoint is the machinery of the REST API: from one table of endpoints come routing, the binding of parameters,
 // validation errors, pagination, headers, error bodies and the OpenAPI document. It knows no resource.
 //
-// A family of endpoints writes handlers of the form func(ctx, *Request) (Response, error), which contain no HTTP, and
-// lists them in a Table. A request type says with struct tags what it takes:
+// A family of endpoints writes handlers of the form func(ctx, Subject, *Request) (Response, error), which contain no HTTP, and
+// lists them in a Table. The subject is what the request is about, such as a project, and what its caller may do with it: the Guard finds
+// it, and its type says what the endpoint is about. A request type says with struct tags what it takes besides:
 //
 //	param:"name"      a parameter of the query, form or JSON body; of the path where the path has it in braces
 //	required:""       400 "name is missing" without it
@@ -26,6 +27,7 @@ package endpoint
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"time"
@@ -54,10 +56,15 @@ type Endpoint struct {
 	scopes  []string
 	status  int
 	also    []int
-	public  bool
 	family  string
 
-	denial      int
+	// subject is the type of what the endpoint is about, and located the path parameter that names it; "" for none.
+	subject    reflect.Type
+	located    string
+	locatedDoc string
+	anonymous  Anonymous
+
+	denial      *Error
 	conditional bool
 	download    bool
 	maxBody     int64
@@ -73,43 +80,74 @@ type Endpoint struct {
 
 	request  *plan
 	response reflect.Type
-	call     func(ctx context.Context, request any) (any, error)
+	call     func(ctx context.Context, subject, request any) (any, error)
 }
+
+// Func is a handler: it gets the subject that the Guard has found, and what was sent.
+type Func[S, Req, Resp any] = func(ctx context.Context, subject S, request *Req) (Resp, error)
+
+// Located is a type of subjects that a path parameter names: the first of the path.
+type Located interface {
+	// Parameter says in a sentence what the parameter is, for the OpenAPI document.
+	Parameter() string
+}
+
+// Anonymous is what callers meet whom nobody knows.
+type Anonymous int
+
+const (
+	// Refused is 401, whatever they ask about.
+	Refused Anonymous = iota
+	// Hidden is 404 for a subject that they may not see, as if it did not exist, and otherwise what everybody meets who lacks the ability.
+	Hidden
+	// Served is what everybody meets: it depends on what the subject shows to the public.
+	Served
+)
 
 // Get returns an endpoint that reads; its success is 200. The path has parameters in braces, as in /projects/{id}. The last one may be a
 // wildcard, as in /artifacts/{path...}, which takes all that is left. What has a word where another path has a parameter goes first, and
 // a parameter goes before a wildcard.
-func Get[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func Get[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodGet, path, http.StatusOK, handler)
 }
 
 // Post returns an endpoint that creates; its success is 201.
-func Post[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func Post[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPost, path, http.StatusCreated, handler)
 }
 
 // Put returns an endpoint that changes; its success is 200.
-func Put[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func Put[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPut, path, http.StatusOK, handler)
 }
 
 // Patch returns an endpoint that changes; its success is 200.
-func Patch[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func Patch[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPatch, path, http.StatusOK, handler)
 }
 
 // Delete returns an endpoint that removes; its success is 204, without a body.
-func Delete[Req, Resp any](path string, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func Delete[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodDelete, path, http.StatusNoContent, handler)
 }
 
-func newEndpoint[Req, Resp any](method, path string, status int, handler func(context.Context, *Req) (Resp, error)) *Endpoint {
+func newEndpoint[S, Req, Resp any](method, path string, status int, handler Func[S, Req, Resp]) *Endpoint {
 	e := &Endpoint{
 		method: method, path: path, status: status, maxBody: maxBody,
-		request: compile(reflect.TypeFor[Req](), path), response: reflect.TypeFor[Resp](),
-		call: func(ctx context.Context, request any) (any, error) { return handler(ctx, request.(*Req)) },
+		subject: reflect.TypeFor[S](), response: reflect.TypeFor[Resp](),
+		call: func(ctx context.Context, subject, request any) (any, error) {
+			return handler(ctx, subject.(S), request.(*Req))
+		},
 	}
 	e.path, e.wildcard = plainPath(path)
+	named := pathParameters(e.path)
+	if l, ok := any(*new(S)).(Located); ok {
+		if len(named) == 0 {
+			panic(fmt.Sprintf("endpoint: %s: no parameter names the %s", path, e.subject))
+		}
+		e.located, e.locatedDoc, named = named[0], l.Parameter(), named[1:]
+	}
+	e.request = compile(reflect.TypeFor[Req](), path, named)
 	e.scopes = []string{"api"}
 	if method == http.MethodGet {
 		e.scopes, e.maxBody = []string{"api", "read_api"}, maxReadBody
@@ -129,15 +167,15 @@ func (e *Endpoint) Needs(a Ability) *Endpoint {
 	return e
 }
 
-// Public serves callers that nobody knows, too.
-func (e *Endpoint) Public() *Endpoint {
-	e.public = true
+// Anonymous replaces what callers meet whom nobody knows, which is Refused.
+func (e *Endpoint) Anonymous(a Anonymous) *Endpoint {
+	e.anonymous = a
 	return e
 }
 
-// Denies replaces the status for callers without the ability, 403.
-func (e *Endpoint) Denies(code int) *Endpoint {
-	e.denial = code
+// Denies replaces the answer to callers without the ability, 403.
+func (e *Endpoint) Denies(answer *Error) *Endpoint {
+	e.denial = answer
 	return e
 }
 
@@ -171,16 +209,22 @@ func (e *Endpoint) Ability() Ability { return e.ability }
 // RequiredScopes are those of which a token needs one.
 func (e *Endpoint) RequiredScopes() []string { return e.scopes }
 
-// Denial is the status for callers without the ability.
-func (e *Endpoint) Denial() int {
-	if e.denial == 0 {
-		return http.StatusForbidden
+// Denial is the answer to callers without the ability.
+func (e *Endpoint) Denial() *Error {
+	if e.denial == nil {
+		return Forbidden("")
 	}
 	return e.denial
 }
 
-// IsPublic reports whether anonymous callers are served.
-func (e *Endpoint) IsPublic() bool { return e.public }
+// Subject is the type of what the endpoint is about.
+func (e *Endpoint) Subject() reflect.Type { return e.subject }
+
+// Located is the path parameter that names the subject; empty where none does.
+func (e *Endpoint) Located() string { return e.located }
+
+// ForAnonymous is what callers meet whom nobody knows.
+func (e *Endpoint) ForAnonymous() Anonymous { return e.anonymous }
 
 // String is the method and path.
 func (e *Endpoint) String() string { return e.method + " " + e.path }

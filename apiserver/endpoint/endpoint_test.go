@@ -42,14 +42,16 @@ type request struct {
 	} `param:"position"`
 }
 
-func echo(_ context.Context, r *request) (any, error) { return r, nil }
+func echo(_ context.Context, _ endpoint.None, r *request) (any, error) { return r, nil }
 
 // open admits everybody.
 type open struct{}
 
-func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
-	return r.Context(), nil
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+	return r.Context(), endpoint.None{}, nil
 }
+
+func (open) Check(*endpoint.Endpoint) error { return nil }
 
 func newHandler(table endpoint.Table) *endpoint.Handler {
 	return endpoint.NewHandler(endpoint.Options{
@@ -70,7 +72,7 @@ func serve(t *testing.T, table endpoint.Table, r *http.Request) *httptest.Respon
 var echoing = endpoint.Table{
 	endpoint.Post("/projects/{id}/labels", echo),
 	endpoint.Get("/projects/{id}/labels", echo),
-	endpoint.Delete("/projects/{id}/labels", func(context.Context, *request) (endpoint.None, error) { return endpoint.None{}, nil }),
+	endpoint.Delete("/projects/{id}/labels", func(context.Context, endpoint.None, *request) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
 func TestParametersAreTakenFromWhereverTheyAreSent(t *testing.T) {
@@ -207,7 +209,7 @@ type listRequest struct {
 }
 
 func lists(rows int) endpoint.Table {
-	return endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {
+	return endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *listRequest) (endpoint.List[int], error) {
 		return endpoint.Page(r.Paging, make([]int, rows), func(i int) int { return i }), nil
 	})}
 }
@@ -290,7 +292,7 @@ func TestWhomARequestIsMadeAsIsNotInItsBody(t *testing.T) {
 
 func TestListsThatAreNotCountedSayWhetherMoreFollows(t *testing.T) {
 	const all = 45
-	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {
+	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *listRequest) (endpoint.List[int], error) {
 		skip, size := r.Window()
 		left := max(all-skip, 0)
 		return endpoint.Part(make([]int, min(left, size)), left > size, func(i int) int { return i }), nil
@@ -332,7 +334,7 @@ type labelled struct {
 func (l labelled) Header() http.Header { return http.Header{"X-Name": {l.Name}} }
 
 func TestAnAnswerMayHaveHeadersOfItsOwn(t *testing.T) {
-	table := endpoint.Table{endpoint.Get("/label", func(context.Context, *endpoint.None) (labelled, error) { return labelled{"a"}, nil })}
+	table := endpoint.Table{endpoint.Get("/label", func(context.Context, endpoint.None, *endpoint.None) (labelled, error) { return labelled{"a"}, nil })}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		w := serve(t, table, httptest.NewRequest(method, "/label", http.NoBody))
 		if w.Code != http.StatusOK || w.Header().Get("X-Name") != "a" || w.Header().Get("Etag") == "" {
@@ -352,7 +354,7 @@ type keysetRequest struct {
 
 func TestPagesByKeyLinkToTheNextWithAllThatWasAsked(t *testing.T) {
 	rows := []int{10, 20, 30, 40, 50}
-	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *keysetRequest) (endpoint.List[int], error) {
+	table := endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *keysetRequest) (endpoint.List[int], error) {
 		past := func(row int) bool { return row > r.Cursor.Value }
 		if !r.Cursor.Set {
 			past = nil
@@ -401,10 +403,10 @@ func TestAnAnswerThatTheClientHasIsNotSentAgain(t *testing.T) {
 
 func TestFailuresTellTheClientNothing(t *testing.T) {
 	broken := endpoint.Table{
-		endpoint.Get("/error", func(context.Context, *endpoint.None) (endpoint.None, error) {
+		endpoint.Get("/error", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 			return endpoint.None{}, fmt.Errorf("the password is hunter2")
 		}),
-		endpoint.Get("/panic", func(context.Context, *endpoint.None) (endpoint.None, error) { panic("hunter2") }),
+		endpoint.Get("/panic", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) { panic("hunter2") }),
 	}
 	for _, path := range []string{"/error", "/panic"} {
 		w := httptest.NewRecorder()

@@ -18,12 +18,14 @@ import (
 // fickle lets a request in as long as nobody says otherwise.
 type fickle struct{ refused *bool }
 
-func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
+func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
 	if *f.refused {
-		return nil, endpoint.Forbidden("")
+		return nil, nil, endpoint.Forbidden("")
 	}
-	return r.Context(), nil
+	return r.Context(), endpoint.None{}, nil
 }
+
+func (fickle) Check(*endpoint.Endpoint) error { return nil }
 
 // slowly is a body that does something when it is read.
 type slowly struct {
@@ -42,7 +44,7 @@ func TestGuard_isAskedAgainWhenABodyCameSlowly(t *testing.T) {
 			refused, called := false, false
 			h := endpoint.NewHandler(endpoint.Options{
 				Guard: fickle{&refused}, Log: logr.Discard(), BaseURL: &url.URL{Path: "/api/v4"}, Fresh: tt.fresh,
-			}, endpoint.Table{endpoint.Post("/things", func(context.Context, *endpoint.None) (string, error) {
+			}, endpoint.Table{endpoint.Post("/things", func(context.Context, endpoint.None, *endpoint.None) (string, error) {
 				called = true
 				return "made", nil
 			})})

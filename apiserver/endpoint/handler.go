@@ -25,9 +25,11 @@ import (
 
 // Guard says who calls, and whether he may.
 type Guard interface {
-	// Admit is asked before the parameters of a request are read. It returns the context that the handler gets, or an
-	// *Error for the client.
-	Admit(r *http.Request, e *Endpoint, path map[string]string) (context.Context, error)
+	// Admit is asked before the parameters of a request are read. It returns the context and the subject that the handler gets, or an
+	// *Error for the client. The subject has the type that the endpoint names.
+	Admit(r *http.Request, e *Endpoint, path map[string]string) (ctx context.Context, subject any, err error)
+	// Check returns an error for an endpoint that Admit can admit nobody to, because it does not know its subject or its ability.
+	Check(e *Endpoint) error
 }
 
 // Options of a Handler.
@@ -81,16 +83,20 @@ type Handler struct {
 	document func() []byte
 }
 
-// NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart.
+// NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart, and on one that the Guard
+// does not know.
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	o.Fresh = cmp.Or(o.Fresh, defaultFresh)
 	h := &Handler{options: o, routes: router.New[*Endpoint]()}
 	h.document = sync.OnceValue(h.buildOpenAPI)
 	h.tables = append(slices.Clip(tables), Table{
-		Get("/openapi.json", h.getOpenAPI).Public().Doc("Returns this reference as an OpenAPI document."),
+		Get("/openapi.json", h.getOpenAPI).Anonymous(Served).Doc("Returns this reference as an OpenAPI document."),
 	}.Named("Reference"))
 	for e := range h.Endpoints() {
+		if err := o.Guard.Check(e); err != nil {
+			panic(fmt.Sprintf("endpoint: %s: %v", e, err))
+		}
 		e.check()
 		h.route(e)
 	}
@@ -187,9 +193,9 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if e.download && hotlinked(r) {
 		return Message(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
-	ctx, err := h.options.Guard.Admit(r, e, path)
+	ctx, subject, err := h.options.Guard.Admit(r, e, path)
 	if h.outdated(r, err) {
-		ctx, err = h.options.Guard.Admit(r, e, path)
+		ctx, subject, err = h.options.Guard.Admit(r, e, path)
 	}
 	if err != nil {
 		return err
@@ -206,21 +212,21 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 		return err
 	}
 	if (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
-		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
+		if ctx, subject, err = h.options.Guard.Admit(r, e, path); err != nil {
 			return err
 		}
 	}
 	if a.request, err = e.parameters(a.sent, path); err != nil {
 		return err
 	}
-	if a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, a.request); h.outdated(r, err) {
-		if ctx, err = h.options.Guard.Admit(r, e, path); err != nil {
+	if a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, subject, a.request); h.outdated(r, err) {
+		if ctx, subject, err = h.options.Guard.Admit(r, e, path); err != nil {
 			return err
 		}
 		if a.request, err = e.parameters(a.sent, path); err != nil {
 			return err
 		}
-		a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, a.request)
+		a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, subject, a.request)
 	}
 	a.hold = h.hold(ctx)
 	return err
@@ -239,12 +245,12 @@ func (e *Endpoint) parameters(sent tree, path map[string]string) (request any, e
 	return request, nil
 }
 
-// answer is that of the handler, in the context that the guard returned.
-func (e *Endpoint) answer(ctx context.Context, r *http.Request, request any) (any, error) {
+// answer is that of the handler, for the context and the subject that the guard returned.
+func (e *Endpoint) answer(ctx context.Context, r *http.Request, subject, request any) (any, error) {
 	if e.conditional {
 		ctx = withCondition(ctx, r)
 	}
-	return e.call(ctx, request)
+	return e.call(ctx, subject, request)
 }
 
 // write sends a success. The error is noRoom, before anything is sent, where an answer has to wait.

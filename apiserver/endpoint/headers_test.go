@@ -17,16 +17,18 @@ import (
 
 // various is a table of which every path in answered ends in another way.
 var various = endpoint.Table{
-	endpoint.Get("/fine", func(context.Context, *endpoint.None) (string, error) { return "fine", nil }),
-	endpoint.Delete("/gone", func(context.Context, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, nil }),
-	endpoint.Get("/same", func(context.Context, *endpoint.None) (endpoint.None, error) {
+	endpoint.Get("/fine", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return "fine", nil }),
+	endpoint.Delete("/gone", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+		return endpoint.None{}, nil
+	}),
+	endpoint.Get("/same", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 		return endpoint.None{}, endpoint.NotModified()
 	}),
-	endpoint.Get("/broken", func(context.Context, *endpoint.None) (endpoint.None, error) {
+	endpoint.Get("/broken", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 		return endpoint.None{}, fmt.Errorf("the disk is full")
 	}),
-	endpoint.Get("/panic", func(context.Context, *endpoint.None) (endpoint.None, error) { panic("no") }),
-	endpoint.Get("/refused", func(context.Context, *endpoint.None) (endpoint.None, error) {
+	endpoint.Get("/panic", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) { panic("no") }),
+	endpoint.Get("/refused", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 		return endpoint.None{}, endpoint.Forbidden("")
 	}),
 }

@@ -30,7 +30,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 
 func TestRemovalsMayDependOnWhenARecordWasChanged(t *testing.T) {
 	changed := time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
-	remove := func(ctx context.Context, _ *endpoint.None) (endpoint.None, error) {
+	remove := func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.None, error) {
 		if since := endpoint.UnmodifiedSince(ctx); !since.IsZero() && changed.After(since) {
 			return endpoint.None{}, endpoint.PreconditionFailed()
 		}
@@ -66,8 +66,10 @@ func TestRemovalsMayDependOnWhenARecordWasChanged(t *testing.T) {
 }
 
 func TestTooManyRequestsAreRefusedInTwoForms(t *testing.T) {
-	refuse := func(err error) func(context.Context, *endpoint.None) (endpoint.None, error) {
-		return func(context.Context, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, err }
+	refuse := func(err error) func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+		return func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+			return endpoint.None{}, err
+		}
 	}
 	archive := endpoint.Get("/archive", refuse(endpoint.TooManyRequests("archive", 1500*time.Millisecond))).Limited(5, "archive")
 	h := newHandler(endpoint.Table{archive, endpoint.Get("/any", refuse(endpoint.Throttled(time.Minute)))})
@@ -92,7 +94,7 @@ func TestFewLongBodiesAreHeldAtOnceAndTheOthersWait(t *testing.T) {
 	type request struct {
 		Text string `param:"text"`
 	}
-	hold := func(ctx context.Context, r *request) (endpoint.None, error) {
+	hold := func(ctx context.Context, _ endpoint.None, r *request) (endpoint.None, error) {
 		if r.Text[0] == 'h' {
 			begun <- struct{}{}
 			<-end
@@ -160,7 +162,7 @@ func TestWhatThereWasNoTimeForMayBeAskedForAgain(t *testing.T) {
 			}
 			return nil
 		},
-	}, endpoint.Table{endpoint.Get("/history", func(context.Context, *request) (endpoint.None, error) {
+	}, endpoint.Table{endpoint.Get("/history", func(context.Context, endpoint.None, *request) (endpoint.None, error) {
 		return endpoint.None{}, fmt.Errorf("walking: %w", noTime)
 	})})
 	w := httptest.NewRecorder()
@@ -181,7 +183,7 @@ func TestExceededLimit_isSaid(t *testing.T) {
 			}
 			return ""
 		},
-	}, endpoint.Table{endpoint.Get("/history", func(context.Context, *request) (endpoint.None, error) {
+	}, endpoint.Table{endpoint.Get("/history", func(context.Context, endpoint.None, *request) (endpoint.None, error) {
 		return endpoint.None{}, fmt.Errorf("walking: %w", tooMuch)
 	})})
 	w := httptest.NewRecorder()

@@ -176,11 +176,11 @@ func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	}
 	a.weigh = weigh
 	if reads(r) {
-		ctx, err := h.options.Guard.Admit(r, e, path)
+		ctx, subject, err := h.options.Guard.Admit(r, e, path)
 		if err != nil {
 			return err
 		}
-		if a.response, err = e.answer(ctx, r, a.request); err != nil {
+		if a.response, err = e.answer(ctx, r, subject, a.request); err != nil {
 			return err
 		}
 	}

@@ -71,8 +71,8 @@ func oddity() odd {
 func TestMemory_isHeldForLongAnswers(t *testing.T) {
 	small := odd{Text: strings.Repeat("\x01", 10_000)}
 	calls := 0
-	answer := func(o odd) func(context.Context, *endpoint.None) (odd, error) {
-		return func(context.Context, *endpoint.None) (odd, error) { calls++; return o, nil }
+	answer := func(o odd) func(context.Context, endpoint.None, *endpoint.None) (odd, error) {
+		return func(context.Context, endpoint.None, *endpoint.None) (odd, error) { calls++; return o, nil }
 	}
 	table := endpoint.Table{
 		endpoint.Get("/large", answer(oddity())), endpoint.Get("/small", answer(small)), endpoint.Post("/large", answer(oddity())),
@@ -105,7 +105,7 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 // A request that was carried out and then refused would be tried again.
 func TestMemory_isThereBeforeARequestThatWritesIsCarriedOut(t *testing.T) {
 	calls := 0
-	write := func(context.Context, *endpoint.None) (odd, error) { calls++; return oddity(), nil }
+	write := func(context.Context, endpoint.None, *endpoint.None) (odd, error) { calls++; return oddity(), nil }
 	table := endpoint.Table{endpoint.Post("/", write), endpoint.Put("/", write), endpoint.Delete("/", write).Status(http.StatusOK)}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
 		m := &scarce{full: true}
@@ -141,7 +141,7 @@ func TestMemory_isHeldForNobodyWhoHasGoneAway(t *testing.T) {
 			}
 			return nil
 		},
-	}, endpoint.Table{endpoint.Get("/large", func(context.Context, *endpoint.None) (odd, error) { return oddity(), nil })})
+	}, endpoint.Table{endpoint.Get("/large", func(context.Context, endpoint.None, *endpoint.None) (odd, error) { return oddity(), nil })})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/large", http.NoBody))
 	if w.Code != 503 || w.Header().Get("Retry-After") != "1" || m.held != 0 {
@@ -150,7 +150,7 @@ func TestMemory_isHeldForNobodyWhoHasGoneAway(t *testing.T) {
 }
 
 func TestBodiesOfRequestsThatReadAreShort(t *testing.T) {
-	h := newHandler(endpoint.Table{endpoint.Get("/names", func(_ context.Context, n *named) (string, error) { return n.Name, nil })})
+	h := newHandler(endpoint.Table{endpoint.Get("/names", func(_ context.Context, _ endpoint.None, n *named) (string, error) { return n.Name, nil })})
 	for size, want := range map[int]int{8 << 10: 200, 8<<10 + 1: 413} {
 		for _, length := range []int64{int64(size), -1} {
 			const frame = `{"name":""}`

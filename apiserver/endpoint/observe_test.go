@@ -28,7 +28,7 @@ func TestEveryAnswerOfAnEndpointIsObserved(t *testing.T) {
 			g.Expect(took).To(BeNumerically(">", 0))
 			seen = append(seen, fmt.Sprint(e.Method(), " ", e.Path(), " ", status))
 		},
-	}, endpoint.Table{endpoint.Post("/things/{outcome}", func(_ context.Context, r *request) (string, error) {
+	}, endpoint.Table{endpoint.Post("/things/{outcome}", func(_ context.Context, _ endpoint.None, r *request) (string, error) {
 		switch r.Outcome {
 		case "missing":
 			return "", endpoint.NotFound("Thing")

@@ -36,7 +36,7 @@ type object = map[string]any
 // OpenAPI returns the OpenAPI 3.1 document of all endpoints. It is served at /openapi.json, to everybody.
 func (h *Handler) OpenAPI() []byte { return h.document() }
 
-func (h *Handler) getOpenAPI(context.Context, *None) (json.RawMessage, error) {
+func (h *Handler) getOpenAPI(context.Context, None, *None) (json.RawMessage, error) {
 	return h.document(), nil
 }
 
@@ -113,7 +113,7 @@ func (s *schemas) operation(e *Endpoint) object {
 	if e.ability != "" {
 		op["x-ability"] = e.ability
 	}
-	if e.public {
+	if e.anonymous == Served {
 		op["security"] = append([]object{{}}, security...)
 	}
 	if e.perMinute > 0 {
@@ -122,7 +122,13 @@ func (s *schemas) operation(e *Endpoint) object {
 	if e.polls > 0 {
 		op["x-long-poll"] = object{"seconds": e.polls.Seconds()}
 	}
-	parameters := e.request.pathParameters()
+	var parameters []object
+	if e.located != "" {
+		parameters = append(parameters, object{
+			"name": e.located, "in": "path", "required": true, "schema": object{"type": "string"}, "description": e.locatedDoc,
+		})
+	}
+	parameters = append(parameters, e.request.pathParameters()...)
 	markWildcard(parameters, e.wildcard)
 	switch raw := e.request.raw; {
 	case raw != nil:

@@ -41,18 +41,20 @@ type listLabels struct {
 
 // family is a table with everything in it that the document tells.
 func family(shown label) endpoint.Table {
-	list := func(_ context.Context, r *listLabels) (endpoint.List[label], error) {
+	list := func(_ context.Context, _ endpoint.None, r *listLabels) (endpoint.List[label], error) {
 		return endpoint.Page(r.Paging, []label{shown}, func(l label) label { return l }), nil
 	}
-	create := func(context.Context, *request) (*label, error) { return &shown, nil }
-	remove := func(context.Context, *listLabels) (endpoint.None, error) {
+	create := func(context.Context, endpoint.None, *request) (*label, error) { return &shown, nil }
+	remove := func(context.Context, endpoint.None, *listLabels) (endpoint.None, error) {
 		return endpoint.None{}, endpoint.NotModified()
 	}
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/labels", list).Doc("Lists the labels.").Public(),
+		endpoint.Get("/projects/{id}/labels", list).Doc("Lists the labels.").Anonymous(endpoint.Served),
 		endpoint.Post("/projects/{id}/labels", create).Needs("write_labels").Limited(5, "label"),
 		endpoint.Delete("/projects/{id}/labels", remove).Also(http.StatusNotModified, http.StatusMethodNotAllowed),
-		endpoint.Delete("/labels", func(context.Context, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, nil }).Conditional(),
+		endpoint.Delete("/labels", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+			return endpoint.None{}, nil
+		}).Conditional(),
 	}.Named("Labels")
 }
 

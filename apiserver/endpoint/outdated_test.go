@@ -20,19 +20,21 @@ type behind struct {
 }
 
 // Admit implements endpoint.Guard.
-func (b *behind) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, error) {
+func (b *behind) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
 	b.admitted++
 	if !b.known {
-		return nil, endpoint.NotFound("Project")
+		return nil, nil, endpoint.NotFound("Project")
 	}
-	return r.Context(), nil
+	return r.Context(), endpoint.None{}, nil
 }
+
+func (*behind) Check(*endpoint.Endpoint) error { return nil }
 
 type titled struct {
 	Title string `param:"title"`
 }
 
-func (b *behind) label(_ context.Context, r *titled) (string, error) {
+func (b *behind) label(_ context.Context, _ endpoint.None, r *titled) (string, error) {
 	if !b.labelled {
 		return "", endpoint.NotFound("Label")
 	}

@@ -73,7 +73,7 @@ type named struct {
 	Name string `param:"name" required:""`
 }
 
-var naming = endpoint.Table{endpoint.Post("/names", func(_ context.Context, n *named) (string, error) { return n.Name, nil })}
+var naming = endpoint.Table{endpoint.Post("/names", func(_ context.Context, _ endpoint.None, n *named) (string, error) { return n.Name, nil })}
 
 func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 	for name, head := range map[string]string{
@@ -132,7 +132,7 @@ func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	large := strings.Repeat("x", 64<<20) // more than the buffers of a connection take
 	address, closed := start(t, generous, brief, endpoint.Table{
-		endpoint.Get("/large", func(context.Context, *endpoint.None) (string, error) { return large, nil }),
+		endpoint.Get("/large", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return large, nil }),
 	})
 	c := dial(t, address)
 	if _, err := io.WriteString(c, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -146,7 +146,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 }
 
 func TestWhatIsSlowInTheServerIsNotCutOff(t *testing.T) {
-	table := endpoint.Table{endpoint.Post("/slow", func(ctx context.Context, _ *named) (string, error) {
+	table := endpoint.Table{endpoint.Post("/slow", func(ctx context.Context, _ endpoint.None, _ *named) (string, error) {
 		select {
 		case <-ctx.Done():
 			return "", fmt.Errorf("the handler was told to stop: %w", ctx.Err())

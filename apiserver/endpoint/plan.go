@@ -74,11 +74,11 @@ type field struct {
 	should string
 }
 
-// compile reads the tags of a request type. It panics on mistakes in them: they are the programmer's, and every table is
-// made in every test.
-func compile(t reflect.Type, path string) *plan {
+// compile reads the tags of a request type, which has a field for each of the named parameters of a path. It panics on mistakes in them:
+// they are the programmer's, and every table is made in every test.
+func compile(t reflect.Type, path string, named []string) *plan {
 	p := compileStruct(t)
-	for _, name := range pathParameters(path) {
+	for _, name := range named {
 		i := slices.IndexFunc(p.fields, func(f field) bool { return f.name == name })
 		if i < 0 {
 			panic(fmt.Sprintf("endpoint: %s: %s has no field for {%s}", path, t, name))

@@ -32,7 +32,7 @@ func (h *Handler) withPolling(ctx context.Context, r *http.Request, e *Endpoint,
 	return context.WithValue(ctx, pollKey{}, polling{
 		until: time.Now().Add(e.polls), stopped: h.options.Stopping, fresh: h.options.Fresh,
 		again: func() error {
-			_, err := h.options.Guard.Admit(r, e, path)
+			_, _, err := h.options.Guard.Admit(r, e, path)
 			return err
 		},
 	})

@@ -28,9 +28,9 @@ type queue struct {
 }
 
 // Admit implements endpoint.Guard.
-func (q *queue) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
+func (q *queue) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
 	if q.revoked {
-		return nil, endpoint.Unauthorized("")
+		return nil, nil, endpoint.Unauthorized("")
 	}
 	return q.open.Admit(r, e, path)
 }
@@ -67,7 +67,7 @@ const pollLimit = 50 * time.Second
 
 // table has one endpoint, which says on ended how its handler has ended.
 func (q *queue) table(ended chan error) endpoint.Table {
-	return endpoint.Table{endpoint.Post("/jobs/request", func(ctx context.Context, _ *endpoint.None) (endpoint.Reply[string], error) {
+	return endpoint.Table{endpoint.Post("/jobs/request", func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.Reply[string], error) {
 		job, found, err := endpoint.Poll(ctx, q.change, q.take)
 		ended <- err
 		if !found {

@@ -36,7 +36,7 @@ type piece struct {
 // trace is what was sent of a job, piece by piece.
 type trace struct{ text []byte }
 
-func (t *trace) append(_ context.Context, r *piece) (endpoint.Reply[endpoint.None], error) {
+func (t *trace) append(_ context.Context, _ endpoint.None, r *piece) (endpoint.Reply[endpoint.None], error) {
 	if r.Piece.Offset != int64(len(t.text)) {
 		return endpoint.Reply[endpoint.None]{}, endpoint.RangeNotSatisfiable(int64(len(t.text)))
 	}
@@ -49,7 +49,7 @@ const sentBytes, unzippedBytes = 100 << 10, 1 << 20
 
 func rawTable(traced *trace) endpoint.Table {
 	return endpoint.Table{
-		endpoint.Post("/envelopes/{id}", func(_ context.Context, r *envelope) (string, error) {
+		endpoint.Post("/envelopes/{id}", func(_ context.Context, _ endpoint.None, r *envelope) (string, error) {
 			text, err := io.ReadAll(r.Body.Open())
 			return fmt.Sprintf("%d %s %s %d %.20s", r.ID, r.Key, r.Body.Type, r.Body.Size, text), err
 		}).MaxBody(sentBytes).Unzipped(unzippedBytes),
@@ -186,7 +186,7 @@ func TestUploads_mayTakeTheirTime(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				table := endpoint.Table{endpoint.Post("/raw", func(_ context.Context, r *struct {
+				table := endpoint.Table{endpoint.Post("/raw", func(_ context.Context, _ endpoint.None, r *struct {
 					Body endpoint.File `body:"*/*"`
 				}) (int64, error) {
 					return r.Body.Size, nil

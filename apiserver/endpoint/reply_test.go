@@ -19,7 +19,7 @@ type asking struct {
 	Status   int  `param:"status"`
 }
 
-func exports(_ context.Context, r *asking) (endpoint.Reply[*export], error) {
+func exports(_ context.Context, _ endpoint.None, r *asking) (endpoint.Reply[*export], error) {
 	reply := endpoint.Reply[*export]{Status: r.Status, Body: &export{r.Finished}}
 	if !r.Finished && r.Status == 0 {
 		reply.Status, reply.Header = http.StatusAccepted, http.Header{"Poll-Interval": {"5000"}}
@@ -32,7 +32,7 @@ var replying = endpoint.Table{
 		endpoint.Answer{Status: http.StatusAccepted, Doc: "It is not finished.", Headers: map[string]string{"Poll-Interval": "Milliseconds to wait."}},
 		endpoint.Answer{Status: http.StatusResetContent, Doc: "It has begun anew.", Empty: true},
 	),
-	endpoint.Post("/lists", func(_ context.Context, r *listRequest) (endpoint.Reply[endpoint.List[int]], error) {
+	endpoint.Post("/lists", func(_ context.Context, _ endpoint.None, r *listRequest) (endpoint.Reply[endpoint.List[int]], error) {
 		return endpoint.Reply[endpoint.List[int]]{
 			Header: http.Header{"X-Seen": {"1"}}, Body: endpoint.Page(r.Paging, make([]int, 3), func(i int) int { return i }),
 		}, nil

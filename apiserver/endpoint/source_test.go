@@ -48,10 +48,10 @@ func both(d *database) endpoint.Table {
 		all[i] = i
 	}
 	return endpoint.Table{
-		endpoint.Get("/memory", func(_ context.Context, r *listRequest) (endpoint.List[int], error) {
+		endpoint.Get("/memory", func(_ context.Context, _ endpoint.None, r *listRequest) (endpoint.List[int], error) {
 			return endpoint.Page(r.Paging, all, same), nil
 		}),
-		endpoint.Get("/database", func(ctx context.Context, r *listRequest) (endpoint.List[int], error) {
+		endpoint.Get("/database", func(ctx context.Context, _ endpoint.None, r *listRequest) (endpoint.List[int], error) {
 			return endpoint.Counted(ctx, r.Paging, d.source(), same)
 		}),
 	}
@@ -117,7 +117,7 @@ type cursorRequest struct {
 }
 
 func cursors(rows int) endpoint.Table {
-	return endpoint.Table{endpoint.Get("/rows", func(_ context.Context, r *cursorRequest) (endpoint.List[int], error) {
+	return endpoint.Table{endpoint.Get("/rows", func(_ context.Context, _ endpoint.None, r *cursorRequest) (endpoint.List[int], error) {
 		from, err := endpoint.FromCursor[*place]("cursor", r.Cursor)
 		if err != nil {
 			return endpoint.List[int]{}, err

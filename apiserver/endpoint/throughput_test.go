@@ -48,7 +48,7 @@ func TestAClientHasToTakeAFileFastEnough(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var failed error
-				file := endpoint.Table{endpoint.Get("/file", func(context.Context, *endpoint.None) (endpoint.Content, error) {
+				file := endpoint.Table{endpoint.Get("/file", func(context.Context, endpoint.None, *endpoint.None) (endpoint.Content, error) {
 					return endpoint.Content{Type: "text/plain", Size: size, Write: func(w io.Writer) error {
 						for sent := 0; sent < size && failed == nil; sent += piece {
 							if sent%(size/4) == 0 {

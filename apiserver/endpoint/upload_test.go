@@ -61,7 +61,7 @@ func seen(r *uploading) (*uploaded, error) {
 const eachFile, allFiles = 4 << 20, 5 << 20
 
 var uploads = endpoint.Table{
-	endpoint.Post("/imports", func(_ context.Context, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles),
+	endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles),
 }
 
 // part is one of a form; it is a file where it has a file name.
@@ -289,7 +289,7 @@ func TestUploads_areCountedOnDisk(t *testing.T) {
 func TestUploads_waitForMemoryWhereTheirFieldsMayBeLong(t *testing.T) {
 	memory := &scarce{}
 	table := endpoint.Table{
-		endpoint.Post("/imports", func(_ context.Context, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles).MaxBody(1 << 20),
+		endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles).MaxBody(1 << 20),
 	}
 	contentType, body := form(t, part{"path", "", "", "x"}, part{"file", "a", "", noise(eachFile)})
 	r := httptest.NewRequest(http.MethodPost, "/imports", bytes.NewReader(body))
@@ -302,7 +302,7 @@ func TestUploads_waitForMemoryWhereTheirFieldsMayBeLong(t *testing.T) {
 func TestUploads_areThereWhenTheHandlerIsCalledAgain(t *testing.T) {
 	calls := 0
 	var digests []string
-	table := endpoint.Table{endpoint.Post("/imports", func(_ context.Context, r *uploading) (*uploaded, error) {
+	table := endpoint.Table{endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) {
 		u, err := seen(r)
 		if calls++; err == nil && calls == 1 {
 			err = endpoint.NotFound("Group")

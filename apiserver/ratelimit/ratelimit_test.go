@@ -30,27 +30,29 @@ var at = time.Date(2026, 6, 15, 12, 30, 20, 0, time.UTC)
 // guard admits who says in a header which user he is, and counts as the guard of the forge does.
 type guard struct{}
 
-func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, error) {
+func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
 	ctx := r.Context()
 	user, err := strconv.ParseInt(r.Header.Get("User"), 10, 64)
 	if err == nil {
 		ctx = fair.With(ctx, fair.User(user))
 	}
 	if limited := Count(ctx); limited != nil {
-		return nil, limited
+		return nil, nil, limited
 	}
 	if err != nil && r.Header.Get("User") != "" {
-		return nil, endpoint.Unauthorized("")
+		return nil, nil, endpoint.Unauthorized("")
 	}
-	return ctx, CountEndpoint(ctx, e, func() string { return path["id"] })
+	return ctx, endpoint.None{}, CountEndpoint(ctx, e, func() string { return path["id"] })
 }
+
+func (guard) Check(*endpoint.Endpoint) error { return nil }
 
 type idRequest struct {
 	ID string `param:"id"`
 }
 
 func newServer(o Options) (http.Handler, *clocktesting.FakePassiveClock) {
-	fine := func(context.Context, *idRequest) (endpoint.None, error) { return endpoint.None{}, nil }
+	fine := func(context.Context, endpoint.None, *idRequest) (endpoint.None, error) { return endpoint.None{}, nil }
 	clk := clocktesting.NewFakePassiveClock(at)
 	o.Clock = clk
 	return New(o).Handler(endpoint.NewHandler(endpoint.Options{Guard: guard{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{
@@ -316,7 +318,7 @@ func BenchmarkCount(b *testing.B) {
 // A server that is about to refuse looks at a request once more where another server may have written something meanwhile.
 func TestCount_oncePerRequest(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(at)
-	refuse := func(context.Context, *idRequest) (endpoint.None, error) {
+	refuse := func(context.Context, endpoint.None, *idRequest) (endpoint.None, error) {
 		return endpoint.None{}, endpoint.NotFound("Project")
 	}
 	served := func(o Options) http.Handler {

@@ -85,15 +85,15 @@ func TestWrite_isDecidedByWhatHoldsWhenItHasBeenPrepared(t *testing.T) {
 				o.Spec.ExpiresAt = &metav1.Time{Time: d.Clock.Now().Add(time.Hour)}
 			})
 			prepared := false
-			d.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", func(ctx context.Context, _ *draftRequest) (none made, err error) {
-				return none, d.writer.Write(ctx, d.web, func(context.Context) ([]git.RefUpdate, error) {
+			d.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", func(ctx context.Context, s auth.Project, _ *draftRequest) (none made, err error) {
+				return none, d.writer.Write(ctx, s, d.web, func(context.Context) ([]git.RefUpdate, error) {
 					was := d.client.Git(t, "rev-parse", "free")
 					next := d.client.Git(t, "commit-tree", "-p", was, "-m", "slow", "main^{tree}")
 					tt.meanwhile(t, d)
 					prepared = true
 					return []git.RefUpdate{{Ref: "refs/heads/free", Old: was, New: next}}, nil
 				})
-			}).Needs(auth.PushCode).Public()})
+			}).Needs(auth.PushCode).Anonymous(endpoint.Hidden)})
 			before := d.client.Git(t, "show-ref")
 			answer := d.As("dora", "POST /projects/20/drafts", `{"branch":"free"}`).String()
 			if !prepared || !strings.HasPrefix(answer, tt.want) {

@@ -61,14 +61,14 @@ func Content(text, encoding string) (content []byte, ok bool) {
 //
 // The error is Refused for what the caller may not do; an answer for projects that take no changes, for a start that is not
 // there and for callers that are no User; or one of git.Repository.WriteCommit and UpdateRefs. Uncommitted makes an answer of it.
-func (w *Writer) Commit(ctx context.Context, repo *git.Repository, d Draft) (id string, err error) {
-	commit, err := d.commit(ctx)
+func (w *Writer) Commit(ctx context.Context, s auth.Project, repo *git.Repository, d Draft) (id string, err error) {
+	commit, err := d.commit(s)
 	if err != nil {
 		return "", err
 	}
 	ref := Branches + d.Branch
-	err = w.Write(ctx, repo, func(ctx context.Context) ([]git.RefUpdate, error) {
-		if may, err := w.MayPush(ctx, ref); err != nil {
+	err = w.Write(ctx, s, repo, func(ctx context.Context) ([]git.RefUpdate, error) {
+		if may, err := w.MayPush(ctx, s, ref); err != nil {
 			return nil, err
 		} else if !may {
 			return nil, &Refused{Ref: ref, Reason: notAllowed}
@@ -92,8 +92,8 @@ func (w *Writer) Commit(ctx context.Context, repo *git.Repository, d Draft) (id 
 }
 
 // commit is what the draft becomes, but for its parent.
-func (d Draft) commit(ctx context.Context) (git.NewCommit, error) {
-	person, err := auth.From(ctx).Caller.Person()
+func (d Draft) commit(s auth.Project) (git.NewCommit, error) {
+	person, err := s.Caller.Person()
 	if err != nil {
 		return git.NewCommit{}, err
 	}

@@ -37,7 +37,6 @@ type desk struct {
 }
 
 type draftRequest struct {
-	ID          string `param:"id"`
 	Branch      string `param:"branch"`
 	StartBranch string `param:"start_branch"`
 	StartCommit string `param:"start_sha"`
@@ -88,16 +87,16 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", d.take).Needs(auth.PushCode).Public()})
+	f.Serve(endpoint.Table{endpoint.Post("/projects/{id}/drafts", d.take).Needs(auth.PushCode).Anonymous(endpoint.Hidden)})
 	return d
 }
 
-func (d *desk) take(ctx context.Context, r *draftRequest) (none made, err error) {
-	repo, err := d.repos.Of(ctx, auth.From(ctx).Scope.Project)
+func (d *desk) take(ctx context.Context, s auth.Project, r *draftRequest) (none made, err error) {
+	repo, err := d.repos.Of(ctx, s.Scope.Project)
 	if err != nil {
 		return none, err
 	}
-	id, err := d.writer.Commit(ctx, repo, Draft{
+	id, err := d.writer.Commit(ctx, s, repo, Draft{
 		Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartCommit, Force: r.Force,
 		AuthorName: r.AuthorName, Message: "Say more", When: d.Clock.Now(),
 		Actions: []git.Action{{Kind: git.ActionKind(r.Action), Path: r.Path, Content: []byte(r.Content)}},

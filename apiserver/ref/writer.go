@@ -62,15 +62,15 @@ const (
 // updateTimeout is how long a change may take that has begun, even when its client goes away.
 const updateTimeout = time.Minute
 
-// Update makes all updates in the repository of the project that the request is about, or none. They are decided on as a push is,
+// Update makes all updates in the repository of the project that a request is about, or none. They are decided on as a push is,
 // with the project as it is then. The error is Refused for what the caller may not do, ErrDefaultBranch, an answer for projects that
 // take no changes, or one of git.Repository.UpdateRefs.
-func (w *Writer) Update(ctx context.Context, repo *git.Repository, updates ...git.RefUpdate) error {
-	return w.Write(ctx, repo, func(context.Context) ([]git.RefUpdate, error) { return updates, nil })
+func (w *Writer) Update(ctx context.Context, s auth.Project, repo *git.Repository, updates ...git.RefUpdate) error {
+	return w.Write(ctx, s, repo, func(context.Context) ([]git.RefUpdate, error) { return updates, nil })
 }
 
 // Write is Update for what is to be written before the refs are changed. Where the project takes no changes, prepare is not called.
-func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) (err error) {
+func (w *Writer) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
 	// From here on whoever closes the repository waits, or else finds it closed here.
@@ -79,7 +79,7 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 		return endpoint.Forbidden(readOnly)
 	}
 	defer end()
-	if err := w.writable(ctx, repo); err != nil {
+	if err := w.writable(ctx, s, repo); err != nil {
 		return err
 	}
 	updates, err := prepare(ctx)
@@ -88,21 +88,19 @@ func (w *Writer) Write(ctx context.Context, repo *git.Repository, prepare func(c
 	}
 	defer func() { tell(ctx, updates, err) }()
 	// That may have taken its time, and a token or a role have ended.
-	now, err := w.guard.Again(ctx)
-	if err != nil {
+	if s, err = w.guard.Again(ctx, s); err != nil {
 		return err
 	}
-	ctx = now
-	if err := w.writable(ctx, repo); err != nil {
+	if err := w.writable(ctx, s, repo); err != nil {
 		return err
 	}
-	if err := w.check(ctx, repo, updates); err != nil {
+	if err := w.check(ctx, s, repo, updates); err != nil {
 		return err
 	}
 	if err := repo.UpdateRefs(ctx, updates...); err != nil {
 		return err
 	}
-	w.pushed(client.ObjectKeyFromObject(auth.From(ctx).Scope.Project))
+	w.pushed(client.ObjectKeyFromObject(s.Scope.Project))
 	return nil
 }
 
@@ -127,8 +125,8 @@ func tell(ctx context.Context, updates []git.RefUpdate, err error) {
 }
 
 // writable says why the project takes no changes, as it is now.
-func (w *Writer) writable(ctx context.Context, repo *git.Repository) error {
-	p, err := w.catalog.ProjectByID(ctx, auth.From(ctx).Scope.Project.RESTID())
+func (w *Writer) writable(ctx context.Context, s auth.Project, repo *git.Repository) error {
+	p, err := w.catalog.ProjectByID(ctx, s.Scope.Project.RESTID())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.NotFound("Project")
 	} else if err != nil {
@@ -148,8 +146,7 @@ func (w *Writer) writable(ctx context.Context, repo *git.Repository) error {
 }
 
 // check says why the updates are not to be made.
-func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.RefUpdate) error {
-	s := auth.From(ctx)
+func (w *Writer) check(ctx context.Context, s auth.Project, repo *git.Repository, updates []git.RefUpdate) error {
 	refs := make([]string, len(updates))
 	for i, u := range updates {
 		refs[i] = u.Ref
@@ -162,7 +159,7 @@ func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.
 	if err != nil {
 		return err
 	}
-	actor := w.guard.Actor(s)
+	actor := w.guard.Actor(s.Subject)
 	for _, u := range updates {
 		if u.New == "" && u.Ref == Branches+head.Branch {
 			return ErrDefaultBranch
@@ -179,7 +176,7 @@ func (w *Writer) check(ctx context.Context, repo *git.Repository, updates []git.
 }
 
 // rules are the protections that count for refs.
-func (w *Writer) rules(ctx context.Context, s auth.Subject, refs ...string) ([]protection.Rule, error) {
+func (w *Writer) rules(ctx context.Context, s auth.Project, refs ...string) ([]protection.Rule, error) {
 	var branches []string
 	for _, r := range refs {
 		if name, ok := protection.Branch(r); ok {
@@ -194,13 +191,12 @@ func (w *Writer) rules(ctx context.Context, s auth.Subject, refs ...string) ([]p
 }
 
 // MayPush is the function MayPush for the caller and the project that the request is about.
-func (w *Writer) MayPush(ctx context.Context, ref string) (bool, error) {
-	s := auth.From(ctx)
+func (w *Writer) MayPush(ctx context.Context, s auth.Project, ref string) (bool, error) {
 	rules, err := w.rules(ctx, s, ref)
 	if err != nil {
 		return false, err
 	}
-	return MayPush(ctx, rules, w.guard.Actor(s), ref)
+	return MayPush(ctx, rules, w.guard.Actor(s.Subject), ref)
 }
 
 // MayPush reports whether an actor may push to a ref something that rewrites no history and has no owners.

@@ -23,14 +23,23 @@ type listThings struct {
 }
 
 var table = endpoint.Table{
-	endpoint.Get("/groups/{id}/things", func(context.Context, *listThings) (endpoint.List[thing], error) {
+	endpoint.Get("/groups/{id}/things", func(context.Context, endpoint.None, *listThings) (endpoint.List[thing], error) {
 		return endpoint.List[thing]{}, nil
 	}),
-	endpoint.Delete("/things/{id}", func(context.Context, *listThings) (endpoint.None, error) { return endpoint.None{}, nil }),
+	endpoint.Delete("/things/{id}", func(context.Context, endpoint.None, *listThings) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
+// closed admits nobody.
+type closed struct{}
+
+func (closed) Admit(*http.Request, *endpoint.Endpoint, map[string]string) (context.Context, any, error) {
+	return nil, nil, endpoint.Unauthorized("")
+}
+
+func (closed) Check(*endpoint.Endpoint) error { return nil }
+
 func document() string {
-	return string(endpoint.NewHandler(endpoint.Options{Info: endpoint.Info{Title: "t", Version: "1"}}, table).OpenAPI())
+	return string(endpoint.NewHandler(endpoint.Options{Guard: closed{}, Info: endpoint.Info{Title: "t", Version: "1"}}, table).OpenAPI())
 }
 
 func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {

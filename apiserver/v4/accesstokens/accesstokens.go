@@ -61,16 +61,16 @@ type tokenRequest struct {
 	ID int64 `param:"id" doc:"Id of the token."`
 }
 
-func (f *Family) get(ctx context.Context, r *tokenRequest) (Token, error) {
-	t, err := f.reachable(ctx, r.ID)
+func (f *Family) get(ctx context.Context, s auth.Instance, r *tokenRequest) (Token, error) {
+	t, err := f.reachable(ctx, s, r.ID)
 	if err != nil {
 		return Token{}, err
 	}
 	return t.show(f.clock.Now()), nil
 }
 
-func (f *Family) self(ctx context.Context, _ *endpoint.None) (Token, error) {
-	t, err := f.own(ctx)
+func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (Token, error) {
+	t, err := f.own(ctx, s)
 	if err != nil {
 		return Token{}, err
 	}
@@ -82,8 +82,8 @@ type rotateRequest struct {
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the new token ends to be accepted; in a week when omitted."`
 }
 
-func (f *Family) rotate(ctx context.Context, r *rotateRequest) (NewToken, error) {
-	t, err := f.reachable(ctx, r.ID)
+func (f *Family) rotate(ctx context.Context, s auth.Instance, r *rotateRequest) (NewToken, error) {
+	t, err := f.reachable(ctx, s, r.ID)
 	if err != nil {
 		return NewToken{}, err
 	}
@@ -94,27 +94,27 @@ type rotateSelfRequest struct {
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the new token ends to be accepted; in a week when omitted."`
 }
 
-func (f *Family) rotateSelf(ctx context.Context, r *rotateSelfRequest) (NewToken, error) {
-	t, err := f.own(ctx)
+func (f *Family) rotateSelf(ctx context.Context, s auth.Instance, r *rotateSelfRequest) (NewToken, error) {
+	t, err := f.own(ctx, s)
 	if err != nil {
 		return NewToken{}, err
 	}
 	return f.replace(ctx, t, r.ExpiresAt)
 }
 
-func (f *Family) revoke(ctx context.Context, r *tokenRequest) (endpoint.None, error) {
+func (f *Family) revoke(ctx context.Context, s auth.Instance, r *tokenRequest) (endpoint.None, error) {
 	t, err := f.find(ctx, r.ID)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if t == nil || !may(ctx, t.user) {
+	if t == nil || !may(s, t.user) {
 		return endpoint.None{}, endpoint.NotFound("")
 	}
 	return endpoint.None{}, f.end(ctx, *t)
 }
 
-func (f *Family) revokeSelf(ctx context.Context, _ *endpoint.None) (endpoint.None, error) {
-	t, err := f.own(ctx)
+func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.None) (endpoint.None, error) {
+	t, err := f.own(ctx, s)
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -122,8 +122,8 @@ func (f *Family) revokeSelf(ctx context.Context, _ *endpoint.None) (endpoint.Non
 }
 
 // own returns the token that a request is made with. A Kubernetes identity has none.
-func (f *Family) own(ctx context.Context) (owned, error) {
-	t := auth.From(ctx).Caller.Token
+func (f *Family) own(ctx context.Context, s auth.Instance) (owned, error) {
+	t := s.Caller.Token
 	if t == nil {
 		return owned{}, endpoint.Message(http.StatusMethodNotAllowed, "405 Method Not Allowed")
 	}
@@ -133,14 +133,14 @@ func (f *Family) own(ctx context.Context) (owned, error) {
 }
 
 // reachable returns a token of the caller, or for an administrator of anybody. Only administrators learn that there is none.
-func (f *Family) reachable(ctx context.Context, id int64) (owned, error) {
+func (f *Family) reachable(ctx context.Context, s auth.Instance, id int64) (owned, error) {
 	t, err := f.find(ctx, id)
 	switch {
 	case err != nil:
 		return owned{}, err
-	case t != nil && may(ctx, t.user):
+	case t != nil && may(s, t.user):
 		return *t, nil
-	case auth.From(ctx).Access.Admin:
+	case s.Access.Admin:
 		return owned{}, endpoint.Message(http.StatusNotFound, "404 Not Found")
 	default:
 		return owned{}, endpoint.Unauthorized("")
@@ -148,8 +148,7 @@ func (f *Family) reachable(ctx context.Context, id int64) (owned, error) {
 }
 
 // may reports whether the caller has to do with the tokens of a user.
-func may(ctx context.Context, u *v1alpha1.User) bool {
-	s := auth.From(ctx)
+func may(s auth.Instance, u *v1alpha1.User) bool {
 	return s.Access.Admin || s.Caller.Is(u.RESTID())
 }
 

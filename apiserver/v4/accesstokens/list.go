@@ -29,8 +29,8 @@ type listRequest struct {
 	Sort           string                       `param:"sort" values:"created_asc,created_desc,expires_asc,expires_desc,last_used_asc,last_used_desc,name_asc,name_desc" doc:"By id when omitted."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Token], error) {
-	all, err := f.candidates(ctx, r)
+func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Token], error) {
+	all, err := f.candidates(ctx, s, r)
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
@@ -54,8 +54,7 @@ func cutLast(s string) (before, after string, found bool) {
 }
 
 // candidates returns the tokens of the user who is asked for, or all that the caller has to do with.
-func (f *Family) candidates(ctx context.Context, r *listRequest) ([]owned, error) {
-	s := auth.From(ctx)
+func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest) ([]owned, error) {
 	of := s.Caller.User
 	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && !s.Caller.Is(id) {
 		if !s.Access.Admin {

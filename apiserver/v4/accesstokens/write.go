@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
@@ -35,7 +36,7 @@ type createRequest struct {
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the token ends to be accepted; in a year when omitted."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (NewToken, error) {
+func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (NewToken, error) {
 	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: r.UserID})
 	if errors.Is(err, catalog.ErrNotFound) {
 		return NewToken{}, endpoint.NotFound("User")

@@ -38,11 +38,11 @@ func New(cat *catalog.Catalog, w *declare.Writer, r *repository.Repositories) *F
 // Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/badges", f.list).Needs(auth.ReadBadges).Public().
+		endpoint.Get("/projects/{id}/badges", f.list).Needs(auth.ReadBadges).Anonymous(endpoint.Served).
 			Doc("List the badges of a project, those of its groups included."),
 		endpoint.Get("/projects/{id}/badges/render", f.render).Needs(auth.WriteBadges).
 			Doc("Show what the URLs of a badge would be for a project."),
-		endpoint.Get("/projects/{id}/badges/{badge_id}", f.get).Needs(auth.ReadBadges).Public().
+		endpoint.Get("/projects/{id}/badges/{badge_id}", f.get).Needs(auth.ReadBadges).Anonymous(endpoint.Served).
 			Doc("Get a badge of a project itself."),
 		endpoint.Post("/projects/{id}/badges", f.create).Needs(auth.WriteBadges).
 			Doc("Add a badge to a project."),
@@ -55,12 +55,11 @@ func (f *Family) Table() endpoint.Table {
 
 type listRequest struct {
 	endpoint.Paging
-	ID   string `param:"id" doc:"Id or full path of the project."`
 	Name string `param:"name" doc:"Only badges of exactly this name."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Badge], error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Badge], error) {
+	scope := s.Scope
 	all, err := f.catalog.Badges(ctx, scope)
 	if err != nil {
 		return endpoint.List[Badge]{}, err
@@ -107,12 +106,11 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, b *v1alpha1.Bad
 }
 
 type badgeRequest struct {
-	ID      string `param:"id" doc:"Id or full path of the project."`
-	BadgeID int64  `param:"badge_id" doc:"Id of the badge."`
+	BadgeID int64 `param:"badge_id" doc:"Id of the badge."`
 }
 
-func (f *Family) get(ctx context.Context, r *badgeRequest) (Badge, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) get(ctx context.Context, s auth.Project, r *badgeRequest) (Badge, error) {
+	scope := s.Scope
 	b, err := f.own(ctx, scope, r.BadgeID)
 	if err != nil {
 		return Badge{}, err
@@ -121,17 +119,16 @@ func (f *Family) get(ctx context.Context, r *badgeRequest) (Badge, error) {
 }
 
 type renderRequest struct {
-	ID       string `param:"id" doc:"Id or full path of the project."`
 	LinkURL  string `param:"link_url" required:"" doc:"Where the badge would lead."`
 	ImageURL string `param:"image_url" required:"" doc:"Where the image would be."`
 }
 
-func (f *Family) render(ctx context.Context, r *renderRequest) (Preview, error) {
+func (f *Family) render(ctx context.Context, s auth.Project, r *renderRequest) (Preview, error) {
 	spec := v1alpha1.BadgeSpec{LinkURL: r.LinkURL, ImageURL: r.ImageURL}
 	if err := check(spec); err != nil {
 		return Preview{}, err
 	}
-	values, err := f.values(ctx, auth.From(ctx).Scope, spec)
+	values, err := f.values(ctx, s.Scope, spec)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -139,14 +136,13 @@ func (f *Family) render(ctx context.Context, r *renderRequest) (Preview, error) 
 }
 
 type createRequest struct {
-	ID       string `param:"id" doc:"Id or full path of the project."`
 	LinkURL  string `param:"link_url" required:"" doc:"Where the badge leads."`
 	ImageURL string `param:"image_url" required:"" doc:"Where the image is."`
 	Name     string `param:"name" doc:"What people call the badge."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Badge, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Badge, error) {
+	scope := s.Scope
 	p := scope.Project
 	b := &v1alpha1.Badge{
 		// A badge is identified by nothing but its id: a project may have two that are the same.
@@ -168,15 +164,14 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Badge, error) {
 }
 
 type updateRequest struct {
-	ID       string                    `param:"id" doc:"Id or full path of the project."`
 	BadgeID  int64                     `param:"badge_id" doc:"Id of the badge."`
 	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"Where the badge leads."`
 	ImageURL endpoint.Optional[string] `param:"image_url" doc:"Where the image is."`
 	Name     endpoint.Optional[string] `param:"name" doc:"What people call the badge; null for nothing."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Badge, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Badge, error) {
+	scope := s.Scope
 	b, err := f.own(ctx, scope, r.BadgeID)
 	if err != nil {
 		return Badge{}, err
@@ -202,8 +197,8 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Badge, error) {
 	return f.shown(ctx, scope, b)
 }
 
-func (f *Family) remove(ctx context.Context, r *badgeRequest) (endpoint.None, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) remove(ctx context.Context, s auth.Project, r *badgeRequest) (endpoint.None, error) {
+	scope := s.Scope
 	b, err := f.own(ctx, scope, r.BadgeID)
 	if err != nil {
 		return endpoint.None{}, err

@@ -35,22 +35,21 @@ func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w 
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/branches", f.list).Needs(auth.ReadCode).
-			Public().Doc("List the branches of the repository."),
+			Anonymous(endpoint.Served).Doc("List the branches of the repository."),
 		endpoint.Get("/projects/{id}/repository/branches/{branch}", f.get).Needs(auth.ReadCode).
-			Public().Doc("Get a branch."),
+			Anonymous(endpoint.Served).Doc("Get a branch."),
 		endpoint.Post("/projects/{id}/repository/branches", f.create).Needs(auth.PushCode).
-			Public().Doc("Create a branch."),
+			Anonymous(endpoint.Hidden).Doc("Create a branch."),
 		endpoint.Delete("/projects/{id}/repository/branches/{branch}", f.remove).Needs(auth.PushCode).
-			Public().Conditional().Doc("Delete a branch."),
+			Anonymous(endpoint.Hidden).Conditional().Doc("Delete a branch."),
 		endpoint.Delete("/projects/{id}/repository/merged_branches", f.removeMerged).Needs(auth.PushCode).
-			Public().Status(http.StatusAccepted).
+			Anonymous(endpoint.Hidden).Status(http.StatusAccepted).
 			Doc("Delete all branches that are merged into the default branch, except protected ones."),
 	}
 }
 
 type listRequest struct {
 	ref.Paging
-	ID     string `param:"id" doc:"Id or full path of the project."`
 	Search string `param:"search" doc:"Part of a name; ^ before it for how a name begins, $ behind it for how it ends."`
 	Regex  string `param:"regex" doc:"A regular expression in the syntax of RE2."`
 	Sort   string `param:"sort" values:"name_asc,updated_asc,updated_desc" default:"name_asc" doc:"The order."`
@@ -62,7 +61,7 @@ var orders = map[string]struct {
 	descending bool
 }{"name_asc": {by: git.ByName}, "updated_asc": {by: git.ByDate}, "updated_desc": {by: git.ByDate, descending: true}}
 
-func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Branch], err error) {
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Branch], err error) {
 	if r.Search != "" && r.Regex != "" {
 		return none, endpoint.Parameters("search, regex are mutually exclusive")
 	}
@@ -70,7 +69,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[B
 	if err != nil {
 		return none, endpoint.Parameters("regex is an invalid regexp")
 	}
-	repo, err := f.repository(ctx)
+	repo, err := f.repository(ctx, s)
 	if ref.Missing(err) {
 		return endpoint.Page(r.Paging.Paging, nil, func(b Branch) Branch { return b }), nil
 	} else if err != nil {
@@ -93,20 +92,20 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[B
 	if err != nil {
 		return none, err
 	}
-	return endpoint.Each(page, func(rows []git.Ref) ([]Branch, error) { return f.show(ctx, repo, rows) })
+	return endpoint.Each(page, func(rows []git.Ref) ([]Branch, error) { return f.show(ctx, s, repo, rows) })
 }
 
-func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
-	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
+	return f.repositories.Of(ctx, s.Scope.Project)
 }
 
 // find returns the branch of a name, and the repository that it is in.
-func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, b git.Ref, err error) {
+func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, b git.Ref, err error) {
 	b.Name = ref.Branches + name
 	if git.CheckRefName(b.Name) != nil {
 		return nil, b, endpoint.Message(http.StatusBadRequest, "The branch refname is invalid")
 	}
-	repo, err = f.repository(ctx)
+	repo, err = f.repository(ctx, s)
 	if err == nil {
 		var found []git.Object
 		if found, err = repo.Objects(ctx, b.Name); err == nil {
@@ -120,30 +119,28 @@ func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, b
 }
 
 type branchRequest struct {
-	ID     string `param:"id" doc:"Id or full path of the project."`
 	Branch string `param:"branch" doc:"Name of the branch."`
 }
 
-func (f *Family) get(ctx context.Context, r *branchRequest) (Branch, error) {
-	repo, b, err := f.find(ctx, r.Branch)
+func (f *Family) get(ctx context.Context, s auth.Project, r *branchRequest) (Branch, error) {
+	repo, b, err := f.find(ctx, s, r.Branch)
 	if err != nil {
 		return Branch{}, err
 	}
-	return f.showOne(ctx, repo, b)
+	return f.showOne(ctx, s, repo, b)
 }
 
 type createRequest struct {
-	ID     string `param:"id" doc:"Id or full path of the project."`
 	Branch string `param:"branch" required:"" blank:"refuse" doc:"Name of the new branch."`
 	Ref    string `param:"ref" required:"" blank:"refuse" doc:"The branch, tag or commit that it begins at."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (none Branch, err error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Branch, err error) {
 	made := git.Ref{Name: ref.Branches + r.Branch, Type: "commit"}
 	if !ref.IsBranchName(r.Branch) {
 		return none, endpoint.Message(http.StatusBadRequest, "Branch name is invalid")
 	}
-	repo, err := f.repository(ctx)
+	repo, err := f.repository(ctx, s)
 	if err == nil {
 		var there []git.Object
 		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
@@ -159,7 +156,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Branch, err
 		return none, err
 	}
 	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: made.Name, New: made.Object}); {
+	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: made.Name, New: made.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, git.ErrRefMoved):
@@ -169,7 +166,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Branch, err
 	case err != nil:
 		return none, err
 	}
-	return f.showOne(ctx, repo, made)
+	return f.showOne(ctx, s, repo, made)
 }
 
 func exists() error { return endpoint.Message(http.StatusBadRequest, "Branch already exists") }

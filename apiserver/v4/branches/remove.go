@@ -12,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-func (f *Family) remove(ctx context.Context, r *branchRequest) (none endpoint.None, err error) {
-	repo, b, err := f.find(ctx, r.Branch)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (none endpoint.None, err error) {
+	repo, b, err := f.find(ctx, s, r.Branch)
 	if err != nil {
 		return none, err
 	}
@@ -21,7 +21,7 @@ func (f *Family) remove(ctx context.Context, r *branchRequest) (none endpoint.No
 		return none, err
 	}
 	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: b.Name, Old: b.Object}); {
+	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: b.Name, Old: b.Object}); {
 	case errors.As(err, &refused):
 		return none, endpoint.Message(http.StatusForbidden, "Protected branch can't be removed")
 	case errors.Is(err, ref.ErrDefaultBranch):
@@ -33,10 +33,6 @@ func (f *Family) remove(ctx context.Context, r *branchRequest) (none endpoint.No
 	}
 }
 
-type projectRequest struct {
-	ID string `param:"id" doc:"Id or full path of the project."`
-}
-
 // Accepted is the answer to a removal of merged branches, which are gone by then.
 type Accepted struct {
 	Message string `json:"message"`
@@ -45,11 +41,11 @@ type Accepted struct {
 // attempts are how often merged branches are looked for, when others change them at the same time.
 const attempts = 3
 
-func (f *Family) removeMerged(ctx context.Context, _ *projectRequest) (none Accepted, err error) {
-	repo, err := f.repository(ctx)
+func (f *Family) removeMerged(ctx context.Context, s auth.Project, _ *endpoint.None) (none Accepted, err error) {
+	repo, err := f.repository(ctx, s)
 	for range attempts {
 		if err == nil {
-			err = f.removeMergedFrom(ctx, repo)
+			err = f.removeMergedFrom(ctx, s, repo)
 		}
 		if !errors.Is(err, git.ErrRefMoved) {
 			break
@@ -62,7 +58,7 @@ func (f *Family) removeMerged(ctx context.Context, _ *projectRequest) (none Acce
 	return Accepted{Message: "202 Accepted"}, nil
 }
 
-func (f *Family) removeMergedFrom(ctx context.Context, repo *git.Repository) error {
+func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git.Repository) error {
 	head, err := repo.Head(ctx)
 	if err != nil || head.Commit == "" {
 		return err
@@ -71,7 +67,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, repo *git.Repository) err
 	if err != nil {
 		return err
 	}
-	rules, err := f.catalog.Rules(ctx, auth.From(ctx).Scope, names(merged))
+	rules, err := f.catalog.Rules(ctx, s.Scope, names(merged))
 	if err != nil {
 		return err
 	}
@@ -85,7 +81,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, repo *git.Repository) err
 	for i, b := range merged {
 		updates[i] = git.RefUpdate{Ref: b.Name, Old: b.Object}
 	}
-	err = f.writer.Update(ctx, repo, updates...)
+	err = f.writer.Update(ctx, s, repo, updates...)
 	if refused := (*ref.Refused)(nil); errors.As(err, &refused) {
 		return refused.Answer()
 	}

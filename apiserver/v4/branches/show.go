@@ -27,8 +27,8 @@ type Branch struct {
 	WebURL             string         `json:"web_url"`
 }
 
-func (f *Family) showOne(ctx context.Context, repo *git.Repository, b git.Ref) (Branch, error) {
-	all, err := f.show(ctx, repo, []git.Ref{b})
+func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, b git.Ref) (Branch, error) {
+	all, err := f.show(ctx, s, repo, []git.Ref{b})
 	if err != nil {
 		return Branch{}, err
 	}
@@ -36,7 +36,7 @@ func (f *Family) showOne(ctx context.Context, repo *git.Repository, b git.Ref) (
 }
 
 // show is how branches are shown.
-func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) ([]Branch, error) {
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []git.Ref) ([]Branch, error) {
 	if len(all) == 0 {
 		return []Branch{}, nil
 	}
@@ -54,12 +54,11 @@ func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) 
 			return nil, err
 		}
 	}
-	s := auth.From(ctx)
 	rules, err := f.catalog.Rules(ctx, s.Scope, names(all))
 	if err != nil {
 		return nil, err
 	}
-	actor, projectURL := f.guard.Actor(s), f.webURL+"/"+s.Scope.Path()
+	actor, projectURL := f.guard.Actor(s.Subject), f.webURL+"/"+s.Scope.Path()
 	shown := make([]Branch, len(all))
 	for i, b := range all {
 		name, protections := ref.Name(b), protectionsOf(rules, b)

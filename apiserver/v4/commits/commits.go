@@ -37,21 +37,20 @@ func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/commits", f.list).Needs(auth.ReadCode).
-			Public().Doc("List the commits of a branch, the newest first."),
+			Anonymous(endpoint.Served).Doc("List the commits of a branch, the newest first."),
 		endpoint.Post("/projects/{id}/repository/commits", f.create).Needs(auth.PushCode).
-			Public().MaxBody(ref.MaxBody).Doc("Commit changes of files on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Commit changes of files on a branch."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}", f.get).Needs(auth.ReadCode).
-			Public().Doc("Get a commit."),
+			Anonymous(endpoint.Served).Doc("Get a commit."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/diff", f.diff).Needs(auth.ReadCode).
-			Public().Doc("List what a commit has changed since its first parent."),
+			Anonymous(endpoint.Served).Doc("List what a commit has changed since its first parent."),
 		endpoint.Get("/projects/{id}/repository/commits/{sha}/refs", f.refs).Needs(auth.ReadCode).
-			Public().Doc("List the branches and tags that a commit is part of."),
+			Anonymous(endpoint.Served).Doc("List the branches and tags that a commit is part of."),
 	}
 }
 
 type listRequest struct {
 	endpoint.Paging
-	ID          string                       `param:"id" doc:"Id or full path of the project."`
 	RefName     string                       `param:"ref_name" doc:"A branch, tag or commit, or two of them with .. or ... between; the default branch if it is not given."`
 	Since       endpoint.Optional[time.Time] `param:"since" doc:"When the oldest was committed."`
 	Until       endpoint.Optional[time.Time] `param:"until" doc:"When the newest was committed."`
@@ -64,8 +63,8 @@ type listRequest struct {
 	Trailers    bool                         `param:"trailers" default:"false" doc:"Whether to show the trailers."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Listed], err error) {
-	repo, err := f.repository(ctx)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Listed], err error) {
+	repo, err := f.repository(ctx, s)
 	var l git.Log
 	if err == nil {
 		l, err = f.log(ctx, repo, r)
@@ -84,7 +83,7 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[L
 	if err != nil {
 		return none, err
 	}
-	rows, err := f.show(ctx, repo, commits, r.WithStats, r.Trailers)
+	rows, err := f.show(ctx, s, repo, commits, r.WithStats, r.Trailers)
 	if err != nil {
 		return none, err
 	}
@@ -105,13 +104,13 @@ func (f *Family) log(ctx context.Context, repo *git.Repository, r *listRequest) 
 	return l, nil
 }
 
-func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
-	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
+	return f.repositories.Of(ctx, s.Scope.Project)
 }
 
 // find returns the commit that a revision names, and the repository that it is in.
-func (f *Family) find(ctx context.Context, revision string) (*git.Repository, *git.Commit, error) {
-	repo, err := f.repository(ctx)
+func (f *Family) find(ctx context.Context, s auth.Project, revision string) (*git.Repository, *git.Commit, error) {
+	repo, err := f.repository(ctx, s)
 	var id string
 	if err == nil {
 		id, err = repo.Commit(ctx, revision)
@@ -127,28 +126,26 @@ func (f *Family) find(ctx context.Context, revision string) (*git.Repository, *g
 }
 
 type getRequest struct {
-	ID    string `param:"id" doc:"Id or full path of the project."`
 	SHA   string `param:"sha" doc:"A branch, tag or commit."`
 	Stats bool   `param:"stats" default:"true" doc:"Whether to count the changed lines."`
 }
 
-func (f *Family) get(ctx context.Context, r *getRequest) (none Detail, err error) {
-	repo, c, err := f.find(ctx, r.SHA)
+func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (none Detail, err error) {
+	repo, c, err := f.find(ctx, s, r.SHA)
 	if err != nil {
 		return none, err
 	}
-	return f.detail(ctx, repo, c, r.Stats)
+	return f.detail(ctx, s, repo, c, r.Stats)
 }
 
 type diffRequest struct {
 	endpoint.Paging
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	SHA     string `param:"sha" doc:"A branch, tag or commit."`
 	Unidiff bool   `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
-func (f *Family) diff(ctx context.Context, r *diffRequest) (none endpoint.List[diff.Diff], err error) {
-	repo, c, err := f.find(ctx, r.SHA)
+func (f *Family) diff(ctx context.Context, s auth.Project, r *diffRequest) (none endpoint.List[diff.Diff], err error) {
+	repo, c, err := f.find(ctx, s, r.SHA)
 	if err != nil {
 		return none, err
 	}
@@ -172,7 +169,6 @@ func (f *Family) diff(ctx context.Context, r *diffRequest) (none endpoint.List[d
 
 type refsRequest struct {
 	endpoint.Paging
-	ID   string `param:"id" doc:"Id or full path of the project."`
 	SHA  string `param:"sha" doc:"A branch, tag or commit."`
 	Type string `param:"type" values:"branch,tag,all" default:"all" doc:"Whether to list branches, tags or both."`
 }
@@ -180,8 +176,8 @@ type refsRequest struct {
 // prefixes are those of the refs that a type stands for.
 var prefixes = map[string][]string{"branch": {ref.Branches}, "tag": {ref.Tags}, "all": {ref.Branches, ref.Tags}}
 
-func (f *Family) refs(ctx context.Context, r *refsRequest) (none endpoint.List[Ref], err error) {
-	repo, c, err := f.find(ctx, r.SHA)
+func (f *Family) refs(ctx context.Context, s auth.Project, r *refsRequest) (none endpoint.List[Ref], err error) {
+	repo, c, err := f.find(ctx, s, r.SHA)
 	if err != nil {
 		return none, err
 	}

@@ -13,7 +13,6 @@ import (
 )
 
 type createRequest struct {
-	ID            string   `param:"id" doc:"Id or full path of the project."`
 	Branch        string   `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
 	CommitMessage string   `param:"commit_message" required:"" blank:"refuse" doc:"The message."`
 	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
@@ -63,21 +62,21 @@ func (a action) git(name string) (does git.Action, problem string) {
 	return does, ""
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (none Detail, err error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Detail, err error) {
 	if r.StartBranch != "" && r.StartSHA != "" {
 		return none, endpoint.Parameters("start_branch, start_sha are mutually exclusive")
 	}
-	if !isProject(r.StartProject, auth.From(ctx)) {
+	if !isProject(r.StartProject, s) {
 		return none, endpoint.Forbidden(fmt.Sprintf("Project is not included in the fork network for %.300s", r.StartProject))
 	}
 	actions, err := r.actions()
 	if err != nil {
 		return none, err
 	}
-	repo, err := f.repository(ctx)
+	repo, err := f.repository(ctx, s)
 	var id string
 	if err == nil {
-		id, err = f.writer.Commit(ctx, repo, ref.Draft{
+		id, err = f.writer.Commit(ctx, s, repo, ref.Draft{
 			Branch: r.Branch, StartBranch: r.StartBranch, StartCommit: r.StartSHA, Force: r.Force,
 			Actions: actions, Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
 		})
@@ -89,16 +88,16 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Detail, err
 	if err != nil {
 		return none, err
 	}
-	shown, err := f.detail(ctx, repo, made, r.Stats)
+	shown, err := f.detail(ctx, s, repo, made, r.Stats)
 	if err != nil && r.Stats {
 		// It is made: whoever heard of a failure would make it again.
-		return f.detail(ctx, repo, made, false)
+		return f.detail(ctx, s, repo, made, false)
 	}
 	return shown, err
 }
 
 // isProject reports whether an id or path, if there is one, is that of the project that the request is about.
-func isProject(id string, s auth.Subject) bool {
+func isProject(id string, s auth.Project) bool {
 	return id == "" || id == strconv.FormatInt(s.Scope.Project.RESTID(), 10) || strings.EqualFold(id, s.Scope.Path())
 }
 

@@ -40,8 +40,8 @@ type Stats struct {
 }
 
 // show is how commits are shown in a list.
-func (f *Family) show(ctx context.Context, repo *git.Repository, commits []*git.Commit, stats, trailers bool) ([]Listed, error) {
-	projectURL, brief := f.webURL+"/"+auth.From(ctx).Scope.Path(), commit.Brief
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, commits []*git.Commit, stats, trailers bool) ([]Listed, error) {
+	projectURL, brief := f.webURL+"/"+s.Scope.Path(), commit.Brief
 	if trailers {
 		brief = commit.Show
 	}
@@ -64,12 +64,12 @@ func (f *Family) show(ctx context.Context, repo *git.Repository, commits []*git.
 }
 
 // detail is how a commit is shown by itself.
-func (f *Family) detail(ctx context.Context, repo *git.Repository, c *git.Commit, stats bool) (Detail, error) {
-	all, err := f.show(ctx, repo, []*git.Commit{c}, stats, true)
+func (f *Family) detail(ctx context.Context, s auth.Project, repo *git.Repository, c *git.Commit, stats bool) (Detail, error) {
+	all, err := f.show(ctx, s, repo, []*git.Commit{c}, stats, true)
 	if err != nil {
 		return Detail{}, err
 	}
-	return Detail{Listed: all[0], ProjectID: auth.From(ctx).Scope.Project.RESTID()}, nil
+	return Detail{Listed: all[0], ProjectID: s.Scope.Project.RESTID()}, nil
 }
 
 // Ref is a branch or tag that a commit is part of.

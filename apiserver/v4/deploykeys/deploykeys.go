@@ -59,7 +59,7 @@ type listAllRequest struct {
 	Public bool `param:"public" doc:"Only keys that every project may use, of which there are none."`
 }
 
-func (f *Family) listAll(ctx context.Context, r *listAllRequest) (endpoint.List[InstanceKey], error) {
+func (f *Family) listAll(ctx context.Context, _ auth.Instance, r *listAllRequest) (endpoint.List[InstanceKey], error) {
 	var all []*v1alpha1.DeployKey
 	if !r.Public {
 		var err error
@@ -78,11 +78,10 @@ func (f *Family) listAll(ctx context.Context, r *listAllRequest) (endpoint.List[
 
 type listRequest struct {
 	endpoint.Paging
-	ID string `param:"id" doc:"Id or full path of the project."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Key], error) {
-	all, err := f.catalog.DeployKeysOf(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Key], error) {
+	all, err := f.catalog.DeployKeysOf(ctx, s.Scope.Project)
 	if err != nil {
 		return endpoint.List[Key]{}, err
 	}
@@ -90,12 +89,11 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Key], 
 }
 
 type keyRequest struct {
-	ID    string `param:"id" doc:"Id or full path of the project."`
-	KeyID int64  `param:"key_id" doc:"Id of the deploy key."`
+	KeyID int64 `param:"key_id" doc:"Id of the deploy key."`
 }
 
-func (f *Family) get(ctx context.Context, r *keyRequest) (Key, error) {
-	k, err := f.own(ctx, r.KeyID, "")
+func (f *Family) get(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
+	k, err := f.own(ctx, s, r.KeyID, "")
 	if err != nil {
 		return Key{}, err
 	}
@@ -103,7 +101,6 @@ func (f *Family) get(ctx context.Context, r *keyRequest) (Key, error) {
 }
 
 type createRequest struct {
-	ID        string                    `param:"id" doc:"Id or full path of the project."`
 	Title     string                    `param:"title" required:"" doc:"What the key is for."`
 	Key       string                    `param:"key" required:"" doc:"Public key in the form of an authorized_keys line."`
 	CanPush   bool                      `param:"can_push" doc:"Whether the key may push."`
@@ -111,7 +108,7 @@ type createRequest struct {
 }
 
 // create answers with the key that is there when the project has it already, as clients expect.
-func (f *Family) create(ctx context.Context, r *createRequest) (Key, error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Key, error) {
 	if r.ExpiresAt.Or("") != "" {
 		// A key that outlives what was asked for would be worse than none.
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.expires_at": {"is not supported"}})
@@ -119,11 +116,11 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Key, error) {
 	if err := checkTitle(r.Title); err != nil {
 		return Key{}, err
 	}
-	return f.add(ctx, r.Title, r.Key, r.CanPush)
+	return f.add(ctx, s, r.Title, r.Key, r.CanPush)
 }
 
 // enable adds a copy: what another project has does not become this one's to change.
-func (f *Family) enable(ctx context.Context, r *keyRequest) (Key, error) {
+func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
 	k, err := f.catalog.DeployKeyByID(ctx, r.KeyID)
 	var scope catalog.Scope
 	if err == nil {
@@ -135,19 +132,19 @@ func (f *Family) enable(ctx context.Context, r *keyRequest) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, scope)
+	access, err := f.guard.Access(ctx, s.Caller, scope)
 	if err != nil {
 		return Key{}, err
 	}
 	if !access.May(auth.ReadDeployKeys) {
 		return Key{}, endpoint.NotFound("Deploy Key")
 	}
-	return f.add(ctx, k.Spec.Title, k.Spec.PublicKey, false)
+	return f.add(ctx, s, k.Spec.Title, k.Spec.PublicKey, false)
 }
 
 // add declares a key for the project that the request is about, unless it has the key.
-func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (Key, error) {
-	p := auth.From(ctx).Scope.Project
+func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey string, push bool) (Key, error) {
+	p := s.Scope.Project
 	key, err := sshkey.Parse(publicKey)
 	if err != nil || len(publicKey) > maxKey {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.key": {"is invalid"}})
@@ -176,14 +173,13 @@ func (f *Family) add(ctx context.Context, title, publicKey string, push bool) (K
 }
 
 type updateRequest struct {
-	ID      string                    `param:"id" doc:"Id or full path of the project."`
 	KeyID   int64                     `param:"key_id" doc:"Id of the deploy key."`
 	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" doc:"What the key is for."`
 	CanPush endpoint.Optional[bool]   `param:"can_push" atLeastOne:"change" doc:"Whether the key may push."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
-	k, err := f.own(ctx, r.KeyID, "")
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Key, error) {
+	k, err := f.own(ctx, s, r.KeyID, "")
 	if err != nil {
 		return Key{}, err
 	}
@@ -192,7 +188,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 			return Key{}, err
 		}
 	}
-	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
+	if err := f.writer.Allow(ctx, s.Scope.Project, k); err != nil {
 		return Key{}, refusal.Of(err, "")
 	}
 	err = f.writer.Update(ctx, k, func() error {
@@ -206,20 +202,20 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Key, error) {
 	return show(k), nil
 }
 
-func (f *Family) remove(ctx context.Context, r *keyRequest) (endpoint.None, error) {
-	k, err := f.own(ctx, r.KeyID, "Deploy Key")
+func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (endpoint.None, error) {
+	k, err := f.own(ctx, s, r.KeyID, "Deploy Key")
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, k); err != nil {
+	if err := f.writer.Allow(ctx, s.Scope.Project, k); err != nil {
 		return endpoint.None{}, refusal.Of(err, "")
 	}
 	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, k), "Deploy Key")
 }
 
 // own returns a copy of the project's deploy key that has an id; what is how endpoint.NotFound names it when there is none.
-func (f *Family) own(ctx context.Context, id int64, what string) (*v1alpha1.DeployKey, error) {
-	all, err := f.catalog.DeployKeysOf(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) own(ctx context.Context, s auth.Project, id int64, what string) (*v1alpha1.DeployKey, error) {
+	all, err := f.catalog.DeployKeysOf(ctx, s.Scope.Project)
 	if err != nil {
 		return nil, err
 	}

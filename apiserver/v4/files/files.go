@@ -39,15 +39,15 @@ var readers = []string{"api", "read_api", "read_repository"}
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/files/{file_path}", f.get).Needs(auth.ReadCode).
-			Public().Scopes(readers...).Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
+			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
-			Public().Scopes(readers...).Doc("Get the content of a file as it is."),
+			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get the content of a file as it is."),
 		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
-			Public().MaxBody(ref.MaxBody).Doc("Create a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Create a file, by a commit on a branch."),
 		endpoint.Put("/projects/{id}/repository/files/{file_path}", f.update).Needs(auth.PushCode).
-			Public().MaxBody(ref.MaxBody).Doc("Update a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).MaxBody(ref.MaxBody).Doc("Update a file, by a commit on a branch."),
 		endpoint.Delete("/projects/{id}/repository/files/{file_path}", f.remove).Needs(auth.PushCode).
-			Public().Doc("Delete a file, by a commit on a branch."),
+			Anonymous(endpoint.Hidden).Doc("Delete a file, by a commit on a branch."),
 	}
 }
 
@@ -55,11 +55,11 @@ func (f *Family) Table() endpoint.Table {
 const what = "file"
 
 // find returns the file at a path of a revision, and its content.
-func (f *Family) find(ctx context.Context, path, revision string) (file File, content git.Blob, err error) {
+func (f *Family) find(ctx context.Context, s auth.Project, path, revision string) (file File, content git.Blob, err error) {
 	if slices.Contains(strings.Split(path, "/"), "..") {
 		return file, content, endpoint.Parameters("file_path should be a valid file path")
 	}
-	repo, err := f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+	repo, err := f.repositories.Of(ctx, s.Scope.Project)
 	var commit string
 	if err == nil {
 		commit, err = repo.Commit(ctx, revision)
@@ -82,7 +82,7 @@ func (f *Family) find(ctx context.Context, path, revision string) (file File, co
 		return file, content, err
 	}
 	if !content.Hashed() {
-		if err := blob.Count(ctx, content, what); err != nil {
+		if err := blob.Count(ctx, s.Subject, content, what); err != nil {
 			return file, content, err
 		}
 	}
@@ -94,18 +94,17 @@ func (f *Family) find(ctx context.Context, path, revision string) (file File, co
 }
 
 type getRequest struct {
-	ID       string `param:"id" doc:"Id or full path of the project."`
 	FilePath string `param:"file_path" doc:"Path of the file from the root of the repository."`
 	Ref      string `param:"ref" required:"" blank:"refuse" doc:"A branch, tag or commit; HEAD for the default branch."`
 }
 
-func (f *Family) get(ctx context.Context, r *getRequest) (File, error) {
-	file, content, err := f.find(ctx, r.FilePath, r.Ref)
+func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (File, error) {
+	file, content, err := f.find(ctx, s, r.FilePath, r.Ref)
 	if err != nil {
 		return File{}, err
 	}
 	if blob.Large(content) {
-		file.large = func(w io.Writer) error { return blob.Write(ctx, w, file, content, what) }
+		file.large = func(w io.Writer) error { return blob.Write(ctx, s.Subject, w, file, content, what) }
 		return file, nil
 	}
 	file.Content, err = blob.Text(ctx, content)
@@ -113,14 +112,13 @@ func (f *Family) get(ctx context.Context, r *getRequest) (File, error) {
 }
 
 type rawRequest struct {
-	ID       string `param:"id" doc:"Id or full path of the project."`
 	FilePath string `param:"file_path" doc:"Path of the file from the root of the repository."`
 	Ref      string `param:"ref" default:"HEAD" doc:"A branch, tag or commit; the default branch if it is not given."`
 	LFS      bool   `param:"lfs" default:"false" doc:"Has no effect: what stands in the repository is sent."`
 }
 
-func (f *Family) raw(ctx context.Context, r *rawRequest) (endpoint.Content, error) {
-	file, content, err := f.find(ctx, r.FilePath, cmp.Or(r.Ref, "HEAD"))
+func (f *Family) raw(ctx context.Context, s auth.Project, r *rawRequest) (endpoint.Content, error) {
+	file, content, err := f.find(ctx, s, r.FilePath, cmp.Or(r.Ref, "HEAD"))
 	if err != nil {
 		return endpoint.Content{}, err
 	}

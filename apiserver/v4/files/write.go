@@ -20,7 +20,6 @@ type Written struct {
 
 // change is what all requests say that change a file.
 type change struct {
-	ID            string `param:"id" doc:"Id or full path of the project."`
 	FilePath      string `param:"file_path" doc:"Path of the file from the root of the repository."`
 	Branch        string `param:"branch" required:"" blank:"refuse" doc:"The branch that gets the commit."`
 	StartBranch   string `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
@@ -53,12 +52,12 @@ type createRequest struct {
 	content
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (none Written, err error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Written, err error) {
 	does := git.Action{Kind: git.CreateFile}
 	if err := r.fill(&does); err != nil {
 		return none, err
 	}
-	return f.commit(ctx, r.change, does)
+	return f.commit(ctx, s, r.change, does)
 }
 
 type updateRequest struct {
@@ -68,12 +67,12 @@ type updateRequest struct {
 	LastCommitID string `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (none Written, err error) {
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (none Written, err error) {
 	does := git.Action{Kind: git.UpdateFile, LastCommit: r.LastCommitID}
 	if err := r.fill(&does); err != nil {
 		return none, err
 	}
-	written, err := f.commit(ctx, r.change, does)
+	written, err := f.commit(ctx, s, r.change, does)
 	if errors.Is(err, git.ErrFileChanged) {
 		err = endpoint.Message(http.StatusBadRequest, "You are attempting to update a file that has changed since you started editing it.")
 	}
@@ -86,8 +85,8 @@ type removeRequest struct {
 	LastCommitID string `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
 }
 
-func (f *Family) remove(ctx context.Context, r *removeRequest) (none endpoint.None, err error) {
-	_, err = f.commit(ctx, r.change, git.Action{Kind: git.DeleteFile, LastCommit: r.LastCommitID})
+func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (none endpoint.None, err error) {
+	_, err = f.commit(ctx, s, r.change, git.Action{Kind: git.DeleteFile, LastCommit: r.LastCommitID})
 	if errors.Is(err, git.ErrFileChanged) {
 		err = endpoint.Message(http.StatusBadRequest, "You are attempting to delete a file that has been previously updated.")
 	}
@@ -95,14 +94,14 @@ func (f *Family) remove(ctx context.Context, r *removeRequest) (none endpoint.No
 }
 
 // commit does something to the file of a request. The error is git.ErrFileChanged, or an answer.
-func (f *Family) commit(ctx context.Context, r change, does git.Action) (none Written, err error) {
+func (f *Family) commit(ctx context.Context, s auth.Project, r change, does git.Action) (none Written, err error) {
 	if clean, ok := git.CleanPath(r.FilePath); !ok || clean != r.FilePath || !utf8.ValidString(clean) {
 		return none, endpoint.Parameters("file_path should be a valid file path")
 	}
 	does.Path = r.FilePath
-	repo, err := f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+	repo, err := f.repositories.Of(ctx, s.Scope.Project)
 	if err == nil {
-		_, err = f.writer.Commit(ctx, repo, ref.Draft{
+		_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
 			Branch: r.Branch, StartBranch: r.StartBranch, Actions: []git.Action{does},
 			Message: r.CommitMessage, AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: f.clock.Now(),
 		})

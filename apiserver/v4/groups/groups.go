@@ -45,24 +45,20 @@ func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.Passi
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/groups", f.list).Public().Doc("List the groups that the caller may see."),
+		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller may see."),
 		endpoint.Post("/groups", f.create).Doc("Make a group."),
-		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Public().Doc("Get a group."),
+		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get a group."),
 		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a group."),
-		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Public().Doc("List the groups right below a group."),
+		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("List the groups right below a group."),
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Doc("Get a namespace by id or full path."),
 	}
 }
 
-type idRequest struct {
-	ID string `param:"id" doc:"Id or full path of the group."`
-}
-
-func (f *Family) get(ctx context.Context, _ *idRequest) (Group, error) {
-	return f.show(auth.From(ctx).Scope), nil
+func (f *Family) get(_ context.Context, s auth.Group, _ *endpoint.None) (Group, error) {
+	return f.show(s.Scope), nil
 }
 
 type createRequest struct {
@@ -73,8 +69,8 @@ type createRequest struct {
 	ParentID    endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group above."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Group, error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (Group, error) {
+	caller := s.Caller
 	g := &v1alpha1.Group{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.home, Labels: caller.Creator()},
 		Spec: v1alpha1.GroupSpec{
@@ -177,15 +173,14 @@ func (f *Family) free(ctx context.Context, above []*v1alpha1.Group, path string)
 func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
 
 type updateRequest struct {
-	ID          string                    `param:"id" doc:"Id or full path of the group."`
 	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the group."`
 	Path        endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
 	Description endpoint.Optional[string] `param:"description" doc:"What it is for."`
 	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Group, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Group, error) {
+	scope := s.Scope
 	g := scope.Groups[0].DeepCopy()
 	if path := r.Path.Or(g.Spec.Path); path != g.Spec.Path {
 		if err := f.free(ctx, scope.Groups[1:], path); err != nil {

@@ -30,27 +30,26 @@ type listRequest struct {
 	Cursor         string                  `param:"cursor" doc:"Where the next page of keyset pagination starts."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Group], error) {
-	return f.listed(ctx, r, func(s catalog.Seen) bool { return !r.TopLevelOnly || len(s.Groups) == 1 })
+func (f *Family) list(ctx context.Context, subject auth.Instance, r *listRequest) (endpoint.List[Group], error) {
+	return f.listed(ctx, subject.Subject, r, func(s catalog.Seen) bool { return !r.TopLevelOnly || len(s.Groups) == 1 })
 }
 
 type subgroupsRequest struct {
 	listRequest
-	ID string `param:"id" doc:"Id or full path of the group."`
 }
 
-func (f *Family) subgroups(ctx context.Context, r *subgroupsRequest) (endpoint.List[Group], error) {
-	parent := auth.From(ctx).Scope.Groups[0].UID
-	return f.listed(ctx, &r.listRequest, func(s catalog.Seen) bool { return len(s.Groups) > 1 && s.Groups[1].UID == parent })
+func (f *Family) subgroups(ctx context.Context, subject auth.Group, r *subgroupsRequest) (endpoint.List[Group], error) {
+	parent := subject.Scope.Groups[0].UID
+	return f.listed(ctx, subject.Subject, &r.listRequest, func(s catalog.Seen) bool { return len(s.Groups) > 1 && s.Groups[1].UID == parent })
 }
 
 // listed returns the page of the groups that the caller sees, that are in and that the request asks for.
-func (f *Family) listed(ctx context.Context, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
-	all, err := f.visible(ctx)
+func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, in func(catalog.Seen) bool) (endpoint.List[Group], error) {
+	all, err := f.visible(ctx, subject)
 	if err != nil {
 		return endpoint.List[Group]{}, err
 	}
-	least, skipped := r.least(auth.From(ctx).Caller), sets.New(r.SkipGroups...)
+	least, skipped := r.least(subject.Caller), sets.New(r.SkipGroups...)
 	search := strings.ToLower(r.Search)
 	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
 		g := s.Groups[0]
@@ -91,8 +90,8 @@ func (r *listRequest) least(c auth.Caller) role.Role {
 }
 
 // visible returns the groups that the caller sees.
-func (f *Family) visible(ctx context.Context) ([]catalog.Seen, error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) visible(ctx context.Context, subject auth.Subject) ([]catalog.Seen, error) {
+	caller := subject.Caller
 	all, err := f.catalog.Tree(caller.User, f.clock.Now()).Groups(ctx)
 	if err != nil {
 		return nil, err

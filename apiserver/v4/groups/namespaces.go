@@ -20,9 +20,9 @@ type namespacesRequest struct {
 	TopLevelOnly bool   `param:"top_level_only" doc:"Only those of root groups and of users."`
 }
 
-func (f *Family) namespaces(ctx context.Context, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
-	caller := auth.From(ctx).Caller
-	all, err := f.visible(ctx)
+func (f *Family) namespaces(ctx context.Context, subject auth.Instance, r *namespacesRequest) (endpoint.List[namespace.Namespace], error) {
+	caller := subject.Caller
+	all, err := f.visible(ctx, subject.Subject)
 	if err != nil {
 		return endpoint.List[namespace.Namespace]{}, err
 	}
@@ -46,8 +46,8 @@ type namespaceRequest struct {
 	Namespace string `param:"namespace" doc:"Id or full path."`
 }
 
-func (f *Family) namespace(ctx context.Context, r *namespaceRequest) (namespace.Namespace, error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) namespace(ctx context.Context, s auth.Instance, r *namespaceRequest) (namespace.Namespace, error) {
+	caller := s.Caller
 	scope, err := f.guard.Group(ctx, r.Namespace)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return namespace.Namespace{}, endpoint.NotFound("Namespace")

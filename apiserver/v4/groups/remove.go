@@ -24,8 +24,8 @@ type Accepted struct {
 }
 
 // remove takes away a group with all that is below it, unless a project below is not for REST callers to remove.
-func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
-	g := auth.From(ctx).Scope.Groups[0]
+func (f *Family) remove(ctx context.Context, s auth.Group, _ *endpoint.None) (Accepted, error) {
+	g := s.Scope.Groups[0]
 	if err := conditional.Check(ctx, f.writer, g); err != nil {
 		return Accepted{}, refusal.Of(err, "Group")
 	}

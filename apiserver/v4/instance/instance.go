@@ -4,6 +4,7 @@ package instance
 import (
 	"context"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
@@ -33,7 +34,7 @@ type Version struct {
 	Revision string `json:"revision" doc:"Version of Forgeplane."`
 }
 
-func (f *Family) version(context.Context, *endpoint.None) (Version, error) {
+func (f *Family) version(context.Context, auth.Instance, *endpoint.None) (Version, error) {
 	return Version{Version: apiVersion, Revision: f.revision}, nil
 }
 
@@ -51,8 +52,8 @@ type KAS struct {
 	Version     *string `json:"version"`
 }
 
-func (f *Family) metadata(ctx context.Context, r *endpoint.None) (Metadata, error) {
-	v, err := f.version(ctx, r)
+func (f *Family) metadata(ctx context.Context, s auth.Instance, r *endpoint.None) (Metadata, error) {
+	v, err := f.version(ctx, s, r)
 	// There are no tiers: what belongs to any of them is there.
 	return Metadata{Version: v, Enterprise: true}, err
 }

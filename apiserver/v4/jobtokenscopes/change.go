@@ -16,8 +16,8 @@ import (
 )
 
 // change writes what mutate does to the job token scope of the request's project, which is made when there is none.
-func (f *Family) change(ctx context.Context, mutate func(s *v1alpha1.JobTokenScope) error) error {
-	scope := auth.From(ctx).Scope
+func (f *Family) change(ctx context.Context, subject auth.Project, mutate func(s *v1alpha1.JobTokenScope) error) error {
+	scope := subject.Scope
 	p := scope.Project
 	s, err := f.catalog.JobTokenScopeOf(ctx, scope)
 	if err != nil {

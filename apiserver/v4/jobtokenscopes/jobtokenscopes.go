@@ -61,12 +61,8 @@ type Addition struct {
 	TargetProjectID int64 `json:"target_project_id" doc:"The project that was added."`
 }
 
-type projectRequest struct {
-	ID string `param:"id" doc:"Id or full path of the project."`
-}
-
-func (f *Family) get(ctx context.Context, _ *projectRequest) (Settings, error) {
-	declared, err := f.catalog.JobTokenScopeOf(ctx, auth.From(ctx).Scope)
+func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Settings, error) {
+	declared, err := f.catalog.JobTokenScopeOf(ctx, s.Scope)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -74,12 +70,11 @@ func (f *Family) get(ctx context.Context, _ *projectRequest) (Settings, error) {
 }
 
 type updateRequest struct {
-	ID      string `param:"id" doc:"Id or full path of the project."`
-	Enabled bool   `param:"enabled" required:"" blank:"refuse" doc:"Whether only the job tokens of the projects in the allowlist are let in."`
+	Enabled bool `param:"enabled" required:"" blank:"refuse" doc:"Whether only the job tokens of the projects in the allowlist are let in."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (endpoint.None, error) {
-	return endpoint.None{}, f.change(ctx, func(s *v1alpha1.JobTokenScope) error {
+func (f *Family) update(ctx context.Context, subject auth.Project, r *updateRequest) (endpoint.None, error) {
+	return endpoint.None{}, f.change(ctx, subject, func(s *v1alpha1.JobTokenScope) error {
 		s.Spec.InboundEnabled = ptr.To(r.Enabled)
 		return nil
 	})
@@ -87,12 +82,11 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (endpoint.None, e
 
 type listRequest struct {
 	endpoint.Paging
-	ID string `param:"id" doc:"Id or full path of the project."`
 }
 
 // list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[project.Summary], error) {
-	caller, scope := auth.From(ctx).Caller, auth.From(ctx).Scope
+func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[project.Summary], error) {
+	caller, scope := subject.Caller, subject.Scope
 	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
 	if err != nil {
 		return endpoint.List[project.Summary]{}, err
@@ -127,15 +121,13 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[projec
 }
 
 type addRequest struct {
-	ID              string `param:"id" doc:"Id or full path of the project."`
-	TargetProjectID int64  `param:"target_project_id" required:"" blank:"refuse" doc:"Id of the project to let in."`
+	TargetProjectID int64 `param:"target_project_id" required:"" blank:"refuse" doc:"Id of the project to let in."`
 }
 
 // maxEntries is how many projects the list may have.
 const maxEntries = 100
 
-func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
-	s := auth.From(ctx)
+func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Addition, error) {
 	target, err := f.target(ctx, r.TargetProjectID)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Addition{}, endpoint.NotFound("target_project_id not found")
@@ -152,7 +144,7 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
 	case target.Project.UID == s.Scope.Project.UID:
 		return Addition{}, endpoint.BadRequest("Target project can't be the same as the source project")
 	}
-	err = f.change(ctx, func(declared *v1alpha1.JobTokenScope) error {
+	err = f.change(ctx, s, func(declared *v1alpha1.JobTokenScope) error {
 		there, err := f.catalog.Allows(ctx, declared, target.Project)
 		switch {
 		case err != nil:
@@ -175,13 +167,12 @@ func (f *Family) add(ctx context.Context, r *addRequest) (Addition, error) {
 }
 
 type removeRequest struct {
-	ID              string `param:"id" doc:"Id or full path of the project."`
-	TargetProjectID int64  `param:"target_project_id" doc:"Id of the project to let in no longer."`
+	TargetProjectID int64 `param:"target_project_id" doc:"Id of the project to let in no longer."`
 }
 
 // remove takes away what leads to the project, and what names its id and leads nowhere any more.
-func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (endpoint.None, error) {
+	scope := s.Scope
 	target, err := f.target(ctx, r.TargetProjectID)
 	gone := errors.Is(err, catalog.ErrNotFound)
 	if err != nil && !gone {
@@ -189,7 +180,7 @@ func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, e
 	}
 	var missing error = endpoint.NotFound("Project")
 	if !gone {
-		access, err := f.guard.Access(ctx, auth.From(ctx).Caller, target)
+		access, err := f.guard.Access(ctx, s.Caller, target)
 		if err != nil {
 			return endpoint.None{}, err
 		}
@@ -214,7 +205,7 @@ func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, e
 	if err := remove(declared.DeepCopy()); err != nil {
 		return endpoint.None{}, err
 	}
-	return endpoint.None{}, f.change(ctx, remove)
+	return endpoint.None{}, f.change(ctx, s, remove)
 }
 
 // without returns the list without the entries of an id and those that lead to its project, which is nil where the id leads nowhere.

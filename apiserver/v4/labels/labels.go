@@ -80,24 +80,22 @@ func (f *Family) Table() endpoint.Table {
 
 type listRequest struct {
 	endpoint.Paging
-	ID         string `param:"id" doc:"Id or full path of the project."`
 	WithCounts bool   `param:"with_counts" default:"false" doc:"Whether to count issues and merge requests."`
 	Ancestors  bool   `param:"include_ancestor_groups" default:"true" doc:"Whether labels of groups above the project's own group are included."`
 	Search     string `param:"search" doc:"Part of a title or description."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Label], error) {
-	all, err := f.view(ctx, auth.From(ctx).Scope)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Label], error) {
+	all, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return endpoint.List[Label]{}, err
 	}
 	all = chosen(all, r.Ancestors, r.Search)
-	return f.page(ctx, r.Paging, all, r.WithCounts)
+	return f.page(ctx, s, r.Paging, all, r.WithCounts)
 }
 
 // labelRequest is for one label.
 type labelRequest struct {
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	LabelID string `param:"label_id" doc:"Id or title of the label."`
 }
 
@@ -106,35 +104,35 @@ type getRequest struct {
 	Ancestors bool `param:"include_ancestor_groups" default:"true" doc:"Whether it may be a label of a group above the project's own group."`
 }
 
-func (f *Family) get(ctx context.Context, r *getRequest) (Label, error) {
-	l, err := f.find(ctx, r.LabelID)
+func (f *Family) get(ctx context.Context, s auth.Project, r *getRequest) (Label, error) {
+	l, err := f.find(ctx, s, r.LabelID)
 	if err != nil {
 		return Label{}, err
 	}
 	if !r.Ancestors && !l.near() {
 		return Label{}, notFound()
 	}
-	return f.show(ctx, l)
+	return f.show(ctx, s, l)
 }
 
 func notFound() error { return endpoint.NotFound("Label") }
 
-func (f *Family) subscribe(ctx context.Context, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, r.LabelID, "subscribe", f.subscriptions.Subscribe)
+func (f *Family) subscribe(ctx context.Context, s auth.Project, r *labelRequest) (Label, error) {
+	return f.changeSubscription(ctx, s, r.LabelID, "subscribe", f.subscriptions.Subscribe)
 }
 
-func (f *Family) unsubscribe(ctx context.Context, r *labelRequest) (Label, error) {
-	return f.changeSubscription(ctx, r.LabelID, "unsubscribe", f.subscriptions.Unsubscribe)
+func (f *Family) unsubscribe(ctx context.Context, s auth.Project, r *labelRequest) (Label, error) {
+	return f.changeSubscription(ctx, s, r.LabelID, "unsubscribe", f.subscriptions.Unsubscribe)
 }
 
 func (f *Family) changeSubscription(
-	ctx context.Context, key, verb string, change func(context.Context, activity.User, activity.Subject) (bool, error),
+	ctx context.Context, s auth.Project, key, verb string, change func(context.Context, activity.User, activity.Subject) (bool, error),
 ) (Label, error) {
-	l, err := f.find(ctx, key)
+	l, err := f.find(ctx, s, key)
 	if err != nil {
 		return Label{}, err
 	}
-	u, err := auth.From(ctx).Caller.Person()
+	u, err := s.Caller.Person()
 	if err != nil {
 		return Label{}, err
 	}
@@ -148,7 +146,7 @@ func (f *Family) changeSubscription(
 	if !changed {
 		return Label{}, endpoint.NotModified()
 	}
-	return f.show(ctx, l)
+	return f.show(ctx, s, l)
 }
 
 func subject(l *v1alpha1.Label) activity.Subject {

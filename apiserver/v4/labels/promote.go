@@ -21,21 +21,19 @@ import (
 )
 
 type promoteNamedRequest struct {
-	ID   string `param:"id" doc:"Id or full path of the project."`
 	Name string `param:"name" required:"" doc:"Title of the label."`
 }
 
-func (f *Family) promoteNamed(ctx context.Context, r *promoteNamedRequest) (GroupLabel, error) {
-	return f.promoteKey(ctx, r.Name)
+func (f *Family) promoteNamed(ctx context.Context, s auth.Project, r *promoteNamedRequest) (GroupLabel, error) {
+	return f.promoteKey(ctx, s, r.Name)
 }
 
-func (f *Family) promote(ctx context.Context, r *labelRequest) (GroupLabel, error) {
-	return f.promoteKey(ctx, r.LabelID)
+func (f *Family) promote(ctx context.Context, s auth.Project, r *labelRequest) (GroupLabel, error) {
+	return f.promoteKey(ctx, s, r.LabelID)
 }
 
-func (f *Family) promoteKey(ctx context.Context, key string) (GroupLabel, error) {
-	s := auth.From(ctx)
-	e, err := f.find(ctx, key)
+func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (GroupLabel, error) {
+	e, err := f.find(ctx, s, key)
 	if err != nil {
 		return GroupLabel{}, err
 	}
@@ -43,7 +41,7 @@ func (f *Family) promoteKey(ctx context.Context, key string) (GroupLabel, error)
 	if !e.own() || namespace.Personal(above.Groups[0]) {
 		return GroupLabel{}, endpoint.Message(http.StatusBadRequest, "Failed to promote project label to group label")
 	}
-	if err := f.mayChangeGroup(ctx, above); err != nil {
+	if err := f.mayChangeGroup(ctx, s, above); err != nil {
 		return GroupLabel{}, err
 	}
 	merged, err := f.merged(ctx, e, above.Groups[0])
@@ -58,7 +56,7 @@ func (f *Family) promoteKey(ctx context.Context, key string) (GroupLabel, error)
 		return GroupLabel{}, err
 	}
 	shown := newEntry(e.project, catalog.InheritedLabel{Label: into, Of: above, Above: 1})
-	v, err := f.viewer(ctx, []entry{shown}, true)
+	v, err := f.viewer(ctx, s, []entry{shown}, true)
 	return v.groupLabel(shown), err
 }
 

@@ -121,8 +121,8 @@ func chosen(all []entry, ancestors bool, search string) []entry {
 }
 
 // find returns the label of the project that has an id or, if there is none, a title.
-func (f *Family) find(ctx context.Context, key string) (entry, error) {
-	all, err := f.view(ctx, auth.From(ctx).Scope)
+func (f *Family) find(ctx context.Context, s auth.Project, key string) (entry, error) {
+	all, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return entry{}, err
 	}
@@ -141,8 +141,8 @@ func (f *Family) find(ctx context.Context, key string) (entry, error) {
 }
 
 // page shows a page of labels.
-func (f *Family) page(ctx context.Context, p endpoint.Paging, all []entry, counts bool) (endpoint.List[Label], error) {
-	v, err := f.viewer(ctx, endpoint.Rows(p, all), counts)
+func (f *Family) page(ctx context.Context, s auth.Project, p endpoint.Paging, all []entry, counts bool) (endpoint.List[Label], error) {
+	v, err := f.viewer(ctx, s, endpoint.Rows(p, all), counts)
 	if err != nil {
 		return endpoint.List[Label]{}, err
 	}
@@ -150,8 +150,8 @@ func (f *Family) page(ctx context.Context, p endpoint.Paging, all []entry, count
 }
 
 // show shows one label.
-func (f *Family) show(ctx context.Context, e entry) (Label, error) {
-	v, err := f.viewer(ctx, []entry{e}, true)
+func (f *Family) show(ctx context.Context, s auth.Project, e entry) (Label, error) {
+	v, err := f.viewer(ctx, s, []entry{e}, true)
 	return v.label(e), err
 }
 
@@ -164,9 +164,8 @@ type viewer struct {
 }
 
 // viewer looks up for all of the labels at once what is not declared of them.
-func (f *Family) viewer(ctx context.Context, of []entry, counts bool) (viewer, error) {
+func (f *Family) viewer(ctx context.Context, s auth.Project, of []entry, counts bool) (viewer, error) {
 	v := viewer{family: f}
-	s := auth.From(ctx)
 	var err error
 	if counts {
 		ids := make([]int64, len(of))

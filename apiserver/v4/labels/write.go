@@ -20,15 +20,14 @@ import (
 )
 
 type createRequest struct {
-	ID          string                   `param:"id" doc:"Id or full path of the project."`
 	Name        string                   `param:"name" required:"" doc:"Title of the label, without commas."`
 	Color       string                   `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
 	Description string                   `param:"description" doc:"What it is for, in Markdown."`
 	Priority    endpoint.Optional[int32] `param:"priority" doc:"Priority in the project, 0 the highest."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Label, error) {
+	scope := s.Scope
 	p := scope.Project
 	title, wrong := label.Title(r.Name)
 	if holder, err := f.catalog.LabelHolder(ctx, scope, title); err != nil {
@@ -55,7 +54,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Label, error) {
 	} else if err != nil {
 		return Label{}, refusal.Of(err, "")
 	}
-	return f.show(ctx, newEntry(p, catalog.InheritedLabel{Label: l, Of: scope}))
+	return f.show(ctx, s, newEntry(p, catalog.InheritedLabel{Label: l, Of: scope}))
 }
 
 func exists() error { return endpoint.Conflict("Label already exists") }
@@ -95,7 +94,6 @@ type updateRequest struct {
 
 // named is for one label, in the way of the older forms.
 type named struct {
-	ID      string                    `param:"id" doc:"Id or full path of the project."`
 	LabelID endpoint.Optional[int64]  `param:"label_id" exactlyOne:"label" doc:"Id of the label."`
 	Name    endpoint.Optional[string] `param:"name" exactlyOne:"label" doc:"Title of the label."`
 }
@@ -112,21 +110,21 @@ type updateNamedRequest struct {
 	changes
 }
 
-func (f *Family) updateNamed(ctx context.Context, r *updateNamedRequest) (Label, error) {
-	return f.change(ctx, r.key(), r.changes)
+func (f *Family) updateNamed(ctx context.Context, s auth.Project, r *updateNamedRequest) (Label, error) {
+	return f.change(ctx, s, r.key(), r.changes)
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Label, error) {
-	return f.change(ctx, r.LabelID, r.changes)
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Label, error) {
+	return f.change(ctx, s, r.LabelID, r.changes)
 }
 
-func (f *Family) change(ctx context.Context, key string, c changes) (Label, error) {
-	e, err := f.find(ctx, key)
+func (f *Family) change(ctx context.Context, s auth.Project, key string, c changes) (Label, error) {
+	e, err := f.find(ctx, s, key)
 	if err != nil {
 		return Label{}, err
 	}
 	if c.itself() {
-		if err := f.mayChange(ctx, e); err != nil {
+		if err := f.mayChange(ctx, s, e); err != nil {
 			return Label{}, err
 		}
 	}
@@ -162,7 +160,7 @@ func (f *Family) change(ctx context.Context, key string, c changes) (Label, erro
 			return Label{}, refusal.Of(err, "Label")
 		}
 	}
-	return f.show(ctx, newEntry(p, catalog.InheritedLabel{Label: l, Of: e.Of, Above: e.Above}))
+	return f.show(ctx, s, newEntry(p, catalog.InheritedLabel{Label: l, Of: e.Of, Above: e.Above}))
 }
 
 // checked returns the changes in the form in which they are declared, unless something is wrong with them.
@@ -187,20 +185,20 @@ func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, erro
 	return c, a.Err()
 }
 
-func (f *Family) removeNamed(ctx context.Context, r *named) (endpoint.None, error) {
-	return f.removeKey(ctx, r.key())
+func (f *Family) removeNamed(ctx context.Context, s auth.Project, r *named) (endpoint.None, error) {
+	return f.removeKey(ctx, s, r.key())
 }
 
-func (f *Family) remove(ctx context.Context, r *labelRequest) (endpoint.None, error) {
-	return f.removeKey(ctx, r.LabelID)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *labelRequest) (endpoint.None, error) {
+	return f.removeKey(ctx, s, r.LabelID)
 }
 
-func (f *Family) removeKey(ctx context.Context, key string) (endpoint.None, error) {
-	e, err := f.find(ctx, key)
+func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (endpoint.None, error) {
+	e, err := f.find(ctx, s, key)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.mayChange(ctx, e); err != nil {
+	if err := f.mayChange(ctx, s, e); err != nil {
 		return endpoint.None{}, err
 	}
 	if err := f.writer.Allow(ctx, e.project, e.Label); err != nil {
@@ -218,15 +216,15 @@ func (f *Family) removeKey(ctx context.Context, key string) (endpoint.None, erro
 }
 
 // mayChange refuses a caller who may change labels of the project, and this one is of a group in which he may not.
-func (f *Family) mayChange(ctx context.Context, e entry) error {
+func (f *Family) mayChange(ctx context.Context, s auth.Project, e entry) error {
 	if e.own() {
 		return nil
 	}
-	return f.mayChangeGroup(ctx, e.Of)
+	return f.mayChangeGroup(ctx, s, e.Of)
 }
 
-func (f *Family) mayChangeGroup(ctx context.Context, of catalog.Scope) error {
-	access, err := f.guard.Access(ctx, auth.From(ctx).Caller, of)
+func (f *Family) mayChangeGroup(ctx context.Context, s auth.Project, of catalog.Scope) error {
+	access, err := f.guard.Access(ctx, s.Caller, of)
 	if err == nil && !access.May(auth.WriteGroupLabels) {
 		return endpoint.Forbidden("")
 	}

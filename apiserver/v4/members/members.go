@@ -31,44 +31,43 @@ func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, webURL
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	projects := f.table("/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
-	return append(projects, f.table("/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)...)
+	projects := table[auth.Project](f, "/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
+	return append(projects, table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)...)
 }
 
-func (f *Family) table(path, of string, read, write endpoint.Ability) endpoint.Table {
+func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability) endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get(path, f.list).Needs(read).Public().
+		endpoint.Get(path, auth.On[S](f.list)).Needs(read).Anonymous(endpoint.Served).
 			Doc("List the members of " + of + " itself."),
-		endpoint.Get(path+"/all", f.listAll).Needs(read).Public().
+		endpoint.Get(path+"/all", auth.On[S](f.listAll)).Needs(read).Anonymous(endpoint.Served).
 			Doc("List the members of " + of + ", inherited ones included."),
-		endpoint.Get(path+"/{user_id}", f.get).Needs(read).Public().
+		endpoint.Get(path+"/{user_id}", auth.On[S](f.get)).Needs(read).Anonymous(endpoint.Served).
 			Doc("Get a member of " + of + " itself."),
-		endpoint.Get(path+"/all/{user_id}", f.getAll).Needs(read).Public().
+		endpoint.Get(path+"/all/{user_id}", auth.On[S](f.getAll)).Needs(read).Anonymous(endpoint.Served).
 			Doc("Get a member of " + of + ", be he inherited."),
-		endpoint.Post(path, f.add).Needs(write).
+		endpoint.Post(path, auth.On[S](f.add)).Needs(write).
 			Doc("Add a member to " + of + "."),
-		endpoint.Put(path+"/{user_id}", f.update).Needs(write).
+		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).
 			Doc("Change the role of a member of " + of + "."),
 		// A member may leave, whatever his role is.
-		endpoint.Delete(path+"/{user_id}", f.remove).Needs(read).
+		endpoint.Delete(path+"/{user_id}", auth.On[S](f.remove)).Needs(read).
 			Conditional().Doc("Remove a member from " + of + "."),
 	}
 }
 
 type listRequest struct {
 	endpoint.Paging
-	ID      string  `param:"id" doc:"Id or full path of the project or group."`
 	Query   string  `param:"query" doc:"Part of a name or username."`
 	UserIDs []int64 `param:"user_ids" comma:"" doc:"Only these users."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Member], error) {
-	all, err := f.catalog.MembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+func (f *Family) list(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Member], error) {
+	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
 	return f.page(r, all), err
 }
 
-func (f *Family) listAll(ctx context.Context, r *listRequest) (endpoint.List[Member], error) {
-	all, err := f.catalog.AllMembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+func (f *Family) listAll(ctx context.Context, s auth.Subject, r *listRequest) (endpoint.List[Member], error) {
+	all, err := f.catalog.AllMembersOf(ctx, s.Scope, f.clock.Now())
 	return f.page(r, all), err
 }
 
@@ -84,17 +83,16 @@ func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member
 }
 
 type memberRequest struct {
-	ID     string `param:"id" doc:"Id or full path of the project or group."`
-	UserID int64  `param:"user_id" doc:"Id of the user."`
+	UserID int64 `param:"user_id" doc:"Id of the user."`
 }
 
-func (f *Family) get(ctx context.Context, r *memberRequest) (Member, error) {
-	all, err := f.catalog.MembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+func (f *Family) get(ctx context.Context, s auth.Subject, r *memberRequest) (Member, error) {
+	all, err := f.catalog.MembersOf(ctx, s.Scope, f.clock.Now())
 	return f.pick(all, r.UserID, err)
 }
 
-func (f *Family) getAll(ctx context.Context, r *memberRequest) (Member, error) {
-	all, err := f.catalog.AllMembersOf(ctx, auth.From(ctx).Scope, f.clock.Now())
+func (f *Family) getAll(ctx context.Context, s auth.Subject, r *memberRequest) (Member, error) {
+	all, err := f.catalog.AllMembersOf(ctx, s.Scope, f.clock.Now())
 	return f.pick(all, r.UserID, err)
 }
 

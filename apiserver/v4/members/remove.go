@@ -15,13 +15,11 @@ import (
 )
 
 type removeRequest struct {
-	ID               string `param:"id" doc:"Id or full path of the project or group."`
-	UserID           int64  `param:"user_id" doc:"Id of the user."`
-	SkipSubresources bool   `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
+	UserID           int64 `param:"user_id" doc:"Id of the user."`
+	SkipSubresources bool  `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
 }
 
-func (f *Family) remove(ctx context.Context, r *removeRequest) (endpoint.None, error) {
-	s := auth.From(ctx)
+func (f *Family) remove(ctx context.Context, s auth.Subject, r *removeRequest) (endpoint.None, error) {
 	m, err := f.removable(ctx, s, r.UserID)
 	if err != nil {
 		return endpoint.None{}, err

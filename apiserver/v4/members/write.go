@@ -23,7 +23,6 @@ import (
 )
 
 type addRequest struct {
-	ID          string                       `param:"id" doc:"Id or full path of the project or group."`
 	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
 	UserID      endpoint.Optional[[]int64]   `param:"user_id" comma:"" doc:"Id of the user, or a list of ids; either this or username."`
 	Username    endpoint.Optional[[]string]  `param:"username" comma:"" doc:"Username of the user, or a list of usernames."`
@@ -46,19 +45,19 @@ type Outcome struct {
 const maxAdded = 100
 
 // add adds one member, or several of which each is added if it can be.
-func (f *Family) add(ctx context.Context, r *addRequest) (Added, error) {
+func (f *Family) add(ctx context.Context, s auth.Subject, r *addRequest) (Added, error) {
 	named, err := r.users()
 	if err != nil {
 		return Added{}, err
 	}
 	if len(named) == 1 {
-		m, err := f.addOne(ctx, r, named[0])
+		m, err := f.addOne(ctx, s, r, named[0])
 		return Added{Member: &m}, err
 	}
 	failed := map[string]string{}
 	var first error
 	for _, u := range named {
-		_, err := f.addOne(ctx, r, u)
+		_, err := f.addOne(ctx, s, r, u)
 		var refused *endpoint.Error
 		switch {
 		case errors.As(err, &refused):
@@ -114,8 +113,7 @@ func (f *Family) label(ctx context.Context, ref v1alpha1.Reference) string {
 	}
 }
 
-func (f *Family) addOne(ctx context.Context, r *addRequest, named v1alpha1.Reference) (Member, error) {
-	s := auth.From(ctx)
+func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, named v1alpha1.Reference) (Member, error) {
 	u, err := f.catalog.User(ctx, named)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Member{}, endpoint.NotFound("User")
@@ -182,14 +180,12 @@ func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 }
 
 type updateRequest struct {
-	ID          string                       `param:"id" doc:"Id or full path of the project or group."`
 	UserID      int64                        `param:"user_id" doc:"Id of the user."`
 	AccessLevel int                          `param:"access_level" required:"" doc:"10 Guest, 20 Reporter, 30 Developer, 40 Maintainer, 50 Owner."`
 	ExpiresAt   endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the membership ends; null for never."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Member, error) {
-	s := auth.From(ctx)
+func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (Member, error) {
 	m, err := f.own(ctx, s.Scope, r.UserID)
 	if err != nil {
 		return Member{}, err

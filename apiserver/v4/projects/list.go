@@ -37,18 +37,17 @@ type listRequest struct {
 	IDBefore         endpoint.Optional[int64] `param:"id_before" doc:"Only projects with lower ids."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, r, question{})
+func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[Project], error) {
+	return f.listed(ctx, s.Subject, r, question{})
 }
 
 type inGroupRequest struct {
 	listRequest
-	ID               string `param:"id" doc:"Id or full path of the group."`
-	IncludeSubgroups bool   `param:"include_subgroups" doc:"Whether the projects of the groups below count."`
+	IncludeSubgroups bool `param:"include_subgroups" doc:"Whether the projects of the groups below count."`
 }
 
-func (f *Family) inGroup(ctx context.Context, r *inGroupRequest) (endpoint.List[Project], error) {
-	return f.listed(ctx, &r.listRequest, question{group: auth.From(ctx).Scope.Groups[0].UID, below: r.IncludeSubgroups})
+func (f *Family) inGroup(ctx context.Context, s auth.Group, r *inGroupRequest) (endpoint.List[Project], error) {
+	return f.listed(ctx, s.Subject, &r.listRequest, question{group: s.Scope.Groups[0].UID, below: r.IncludeSubgroups})
 }
 
 // question is one for a list: who asks for which projects, in which order.
@@ -71,8 +70,8 @@ func (q question) in(s catalog.Seen) bool {
 	return at == 0 || at > 0 && q.below
 }
 
-func (f *Family) listed(ctx context.Context, r *listRequest, q question) (endpoint.List[Project], error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listRequest, q question) (endpoint.List[Project], error) {
+	caller := subject.Caller
 	if r.Pagination == "keyset" && r.OrderBy != "id" {
 		refused := endpoint.Parameters("Keyset pagination is not yet available for this type of request")
 		refused.Status = http.StatusMethodNotAllowed

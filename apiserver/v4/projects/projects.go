@@ -47,25 +47,20 @@ func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, refs *ref.Write
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects", f.list).Public().Also(http.StatusMethodNotAllowed).Doc("List the projects that the caller may see."),
+		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Doc("List the projects that the caller may see."),
 		endpoint.Post("/projects", f.create).Doc("Make a project."),
-		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Public().Doc("Get a project."),
+		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Anonymous(endpoint.Served).Doc("Get a project."),
 		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
 		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a project."),
 		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Doc("Refuse every push from now on."),
 		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Doc("Take pushes again."),
-		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Public().Also(http.StatusMethodNotAllowed).
+		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
 			Doc("List the projects of a group."),
 	}
 }
 
-type idRequest struct {
-	ID string `param:"id" doc:"Id or full path of the project."`
-}
-
-func (f *Family) get(ctx context.Context, _ *idRequest) (Project, error) {
-	s := auth.From(ctx)
+func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {
 	return f.show(ctx, s.Scope, viewed(s.Caller, s.Access))
 }
 
@@ -89,8 +84,8 @@ type createRequest struct {
 	ContainerRegistry string                   `param:"container_registry_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the images are."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Project, error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (Project, error) {
+	caller := s.Caller
 	if r.Name == "" && r.Path == "" {
 		return Project{}, endpoint.Parameters("name, path are missing, at least one parameter must be provided")
 	}
@@ -213,7 +208,6 @@ func taken() error {
 }
 
 type updateRequest struct {
-	ID                string                    `param:"id" doc:"Id or full path of the project."`
 	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the project."`
 	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
 	Description       endpoint.Optional[string] `param:"description" doc:"What it is for."`
@@ -223,15 +217,14 @@ type updateRequest struct {
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) {
-	s := auth.From(ctx)
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Project, error) {
 	scope := s.Scope
 	if path := r.Path.Or(scope.Project.Spec.Path); path != scope.Project.Spec.Path {
 		if _, err := f.catalog.ByPath(ctx, catalog.FullPath(scope.Groups, path)); err == nil {
 			return Project{}, taken()
 		}
 	}
-	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) error {
+	return f.change(ctx, s, func(spec *v1alpha1.ProjectSpec) error {
 		spec.Name = r.Name.Or(spec.Name)
 		spec.Path = r.Path.Or(spec.Path)
 		if r.Description.Set {
@@ -255,8 +248,7 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Project, error) 
 }
 
 // change writes what mutate does to the spec of the request's project, if its declaration is for REST callers to change.
-func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
-	s := auth.From(ctx)
+func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
 	p := s.Scope.Project.DeepCopy()
 	if err := f.writer.Allow(ctx, p, p); err != nil {
 		return Project{}, refusal.Of(err, "Project")
@@ -279,16 +271,16 @@ func (f *Family) change(ctx context.Context, mutate func(*v1alpha1.ProjectSpec) 
 	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access))
 }
 
-func (f *Family) archive(ctx context.Context, _ *idRequest) (Project, error) {
-	return f.setArchived(ctx, true)
+func (f *Family) archive(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {
+	return f.setArchived(ctx, s, true)
 }
 
-func (f *Family) unarchive(ctx context.Context, _ *idRequest) (Project, error) {
-	return f.setArchived(ctx, false)
+func (f *Family) unarchive(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {
+	return f.setArchived(ctx, s, false)
 }
 
-func (f *Family) setArchived(ctx context.Context, archived bool) (Project, error) {
-	return f.change(ctx, func(spec *v1alpha1.ProjectSpec) error {
+func (f *Family) setArchived(ctx context.Context, s auth.Project, archived bool) (Project, error) {
+	return f.change(ctx, s, func(spec *v1alpha1.ProjectSpec) error {
 		spec.Archived = archived
 		return nil
 	})
@@ -299,8 +291,8 @@ type Accepted struct {
 	Message string `json:"message"`
 }
 
-func (f *Family) remove(ctx context.Context, _ *idRequest) (Accepted, error) {
-	p := auth.From(ctx).Scope.Project.DeepCopy()
+func (f *Family) remove(ctx context.Context, s auth.Project, _ *endpoint.None) (Accepted, error) {
+	p := s.Scope.Project.DeepCopy()
 	if err := f.writer.Allow(ctx, p, p); err != nil {
 		return Accepted{}, refusal.Of(err, "Project")
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -21,7 +22,7 @@ const (
 
 // protect declares a protection. It takes the place of the one that a project makes for its default branch, some time after
 // it was made itself: whether that is there already makes no difference to the client.
-func (f *Family) protect(ctx context.Context, scope catalog.Scope, b *v1alpha1.ProtectedBranch) error {
+func (f *Family) protect(ctx context.Context, s auth.Project, scope catalog.Scope, b *v1alpha1.ProtectedBranch) error {
 	holder, err := f.catalog.ProtectionOf(ctx, scope, b.Spec.Branch)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (f *Family) protect(ctx context.Context, scope catalog.Scope, b *v1alpha1.P
 	if holder == nil || !catalog.IsDefaultProtection(holder) {
 		return exists(b.Spec.Branch)
 	}
-	return f.replace(ctx, holder, b)
+	return f.replace(ctx, s, holder, b)
 }
 
 // shown waits for the protection of a branch that somebody else has made just now; nil when it does not appear.
@@ -57,14 +58,14 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) 
 }
 
 // replace has the protection that a project made be what b says. b has the result.
-func (f *Family) replace(ctx context.Context, holder, b *v1alpha1.ProtectedBranch) error {
+func (f *Family) replace(ctx context.Context, s auth.Project, holder, b *v1alpha1.ProtectedBranch) error {
 	wanted := b.Spec
 	holder.DeepCopyInto(b)
 	err := f.writer.Update(ctx, b, func() error {
 		if !catalog.IsDefaultProtection(b) {
 			return exists(wanted.Branch)
 		}
-		if err := f.changeable(ctx, b); err != nil {
+		if err := f.changeable(ctx, s, b); err != nil {
 			return err
 		}
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)

@@ -43,26 +43,25 @@ func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator, gua
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/protected_branches", f.list).Needs(auth.ReadProtectedBranches).
-			Public().Doc("List the protected branches of a project, inherited ones included."),
+			Anonymous(endpoint.Served).Doc("List the protected branches of a project, inherited ones included."),
 		endpoint.Get("/projects/{id}/protected_branches/{name}", f.get).Needs(auth.ReadProtectedBranches).
-			Public().Doc("Get the protection of one branch or wildcard."),
+			Anonymous(endpoint.Served).Doc("Get the protection of one branch or wildcard."),
 		endpoint.Post("/projects/{id}/protected_branches", f.create).Needs(auth.WriteProtectedBranches).
-			Public().Doc("Protect a branch, or all that match a wildcard."),
+			Anonymous(endpoint.Hidden).Doc("Protect a branch, or all that match a wildcard."),
 		endpoint.Patch("/projects/{id}/protected_branches/{name}", f.update).Needs(auth.WriteProtectedBranches).
-			Public().Doc("Change a protection."),
+			Anonymous(endpoint.Hidden).Doc("Change a protection."),
 		endpoint.Delete("/projects/{id}/protected_branches/{name}", f.remove).Needs(auth.WriteProtectedBranches).
-			Public().Conditional().Doc("Remove a protection."),
+			Anonymous(endpoint.Hidden).Conditional().Doc("Remove a protection."),
 	}
 }
 
 type listRequest struct {
 	endpoint.Paging
-	ID     string `param:"id" doc:"Id or full path of the project."`
 	Search string `param:"search" doc:"Part of a name."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Branch], error) {
-	found, err := f.view(ctx, auth.From(ctx).Scope)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Branch], error) {
+	found, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return endpoint.List[Branch]{}, err
 	}
@@ -110,12 +109,11 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 }
 
 type nameRequest struct {
-	ID   string `param:"id" doc:"Id or full path of the project."`
 	Name string `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
 }
 
-func (f *Family) get(ctx context.Context, r *nameRequest) (Branch, error) {
-	found, err := f.view(ctx, auth.From(ctx).Scope)
+func (f *Family) get(ctx context.Context, s auth.Project, r *nameRequest) (Branch, error) {
+	found, err := f.view(ctx, s.Scope)
 	if err != nil {
 		return Branch{}, err
 	}
@@ -127,7 +125,6 @@ func (f *Family) get(ctx context.Context, r *nameRequest) (Branch, error) {
 }
 
 type createRequest struct {
-	ID                   string                  `param:"id" doc:"Id or full path of the project."`
 	Name                 string                  `param:"name" required:"" blank:"refuse" doc:"Name of the branch, or a wildcard."`
 	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" doc:"Who may push."`
 	MergeAccessLevel     endpoint.Optional[int]  `param:"merge_access_level" values:"0,30,40,60" doc:"Who may merge."`
@@ -139,8 +136,8 @@ type createRequest struct {
 	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
-	scope := auth.From(ctx).Scope
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Branch, error) {
+	scope := s.Scope
 	p := scope.Project
 	if holder, err := f.catalog.ProtectionOf(ctx, scope, r.Name); err != nil {
 		return Branch{}, err
@@ -176,7 +173,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Branch, error) {
 	if err := f.writer.Allow(ctx, p, nil); err != nil {
 		return Branch{}, refusal.Of(err, "")
 	}
-	if err := f.protect(ctx, scope, b); err != nil {
+	if err := f.protect(ctx, s, scope, b); err != nil {
 		return Branch{}, refusal.Of(err, "")
 	}
 	return f.show(ctx, scope, b)
@@ -187,7 +184,6 @@ func exists(name string) error {
 }
 
 type updateRequest struct {
-	ID                 string                  `param:"id" doc:"Id or full path of the project."`
 	Name               string                  `param:"name" doc:"Name of the branch, or the wildcard as it was given."`
 	AllowForcePush     endpoint.Optional[bool] `param:"allow_force_push" blank:"refuse" doc:"Whether those who may push may rewrite history."`
 	CodeOwnerApproval  endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
@@ -198,9 +194,9 @@ type updateRequest struct {
 
 // update changes the levels in place, all in one write, so that the branch is protected throughout. What somebody has changed
 // is not the protection that the project made any more.
-func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
-	scope := auth.From(ctx).Scope
-	b, err := f.own(ctx, scope, r.Name)
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Branch, error) {
+	scope := s.Scope
+	b, err := f.own(ctx, s, scope, r.Name)
 	if err != nil {
 		return Branch{}, err
 	}
@@ -216,8 +212,8 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Branch, error) {
 	return f.show(ctx, scope, b)
 }
 
-func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, error) {
-	b, err := f.own(ctx, auth.From(ctx).Scope, r.Name)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *nameRequest) (endpoint.None, error) {
+	b, err := f.own(ctx, s, s.Scope, r.Name)
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -226,7 +222,7 @@ func (f *Family) remove(ctx context.Context, r *nameRequest) (endpoint.None, err
 
 // own returns a copy of the project's own protection of a name, if it may be changed: inherited ones are changed where they
 // are declared.
-func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
+func (f *Family) own(ctx context.Context, s auth.Project, scope catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
 	b, err := f.catalog.ProtectionOf(ctx, scope, name)
 	if err != nil {
 		return nil, err
@@ -234,5 +230,5 @@ func (f *Family) own(ctx context.Context, scope catalog.Scope, name string) (*v1
 	if b == nil {
 		return nil, endpoint.NotFound("")
 	}
-	return b.DeepCopy(), f.changeable(ctx, b)
+	return b.DeepCopy(), f.changeable(ctx, s, b)
 }

@@ -14,8 +14,7 @@ import (
 
 // changeable refuses to change or remove a protection of the request's project: to those whom its unprotect levels do not let
 // through, and when its declaration is not for REST callers to change.
-func (f *Family) changeable(ctx context.Context, b *v1alpha1.ProtectedBranch) error {
-	s := auth.From(ctx)
+func (f *Family) changeable(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) error {
 	may, err := f.mayUnprotect(ctx, s, b)
 	if err != nil {
 		return err
@@ -27,7 +26,7 @@ func (f *Family) changeable(ctx context.Context, b *v1alpha1.ProtectedBranch) er
 }
 
 // mayUnprotect reports whether a caller who may write protections may change or remove this one.
-func (f *Family) mayUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.ProtectedBranch) (bool, error) {
+func (f *Family) mayUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (bool, error) {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
 		resolved, err := f.catalog.ResolveLevel(ctx, s.Scope, b.Namespace, l)
@@ -37,5 +36,5 @@ func (f *Family) mayUnprotect(ctx context.Context, s auth.Subject, b *v1alpha1.P
 		// An unresolved level is the zero Grant, which lets nobody through.
 		rule.Unprotect = append(rule.Unprotect, catalog.Grant(resolved))
 	}
-	return f.guard.Actor(s).MayUnprotect(ctx, rule)
+	return f.guard.Actor(s.Subject).MayUnprotect(ctx, rule)
 }

@@ -62,18 +62,17 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Push now, whatever has changed or failed."),
 	}
 	for _, e := range table {
-		e.Needs(auth.AdminRemoteMirrors).Public().Denies(http.StatusUnauthorized)
+		e.Needs(auth.AdminRemoteMirrors).Anonymous(endpoint.Hidden).Denies(endpoint.Unauthorized(""))
 	}
 	return table
 }
 
 type listRequest struct {
 	endpoint.Paging
-	ID string `param:"id" doc:"Id or full path of the project."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Mirror], error) {
-	p := auth.From(ctx).Scope.Project
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Mirror], error) {
+	p := s.Scope.Project
 	all, err := f.catalog.RemoteMirrorsOf(ctx, p)
 	if err != nil {
 		return endpoint.List[Mirror]{}, err
@@ -84,20 +83,18 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Mirror
 }
 
 type mirrorRequest struct {
-	ID       string `param:"id" doc:"Id or full path of the project."`
-	MirrorID int64  `param:"mirror_id" doc:"Id of the mirror."`
+	MirrorID int64 `param:"mirror_id" doc:"Id of the mirror."`
 }
 
-func (f *Family) get(ctx context.Context, r *mirrorRequest) (Mirror, error) {
-	m, err := f.own(ctx, r.MirrorID)
+func (f *Family) get(ctx context.Context, s auth.Project, r *mirrorRequest) (Mirror, error) {
+	m, err := f.own(ctx, s, r.MirrorID)
 	if err != nil {
 		return Mirror{}, err
 	}
-	return show(auth.From(ctx).Scope.Project, m), nil
+	return show(s.Scope.Project, m), nil
 }
 
 type createRequest struct {
-	ID                    string                    `param:"id" doc:"Id or full path of the project."`
 	URL                   string                    `param:"url" required:"" doc:"Of the repository to push to, with credentials if it needs some."`
 	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed; not when omitted."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
@@ -106,8 +103,8 @@ type createRequest struct {
 }
 
 // create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a push without it.
-func (f *Family) create(ctx context.Context, r *createRequest) (Mirror, error) {
-	p := auth.From(ctx).Scope.Project
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Mirror, error) {
+	p := s.Scope.Project
 	at, err := f.parse(r.URL)
 	if err != nil {
 		return Mirror{}, err
@@ -164,7 +161,6 @@ func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, 
 }
 
 type updateRequest struct {
-	ID                    string                    `param:"id" doc:"Id or full path of the project."`
 	MirrorID              int64                     `param:"mirror_id" doc:"Id of the mirror."`
 	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed."`
 	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
@@ -172,9 +168,9 @@ type updateRequest struct {
 	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Mirror, error) {
-	p := auth.From(ctx).Scope.Project
-	m, err := f.own(ctx, r.MirrorID)
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Mirror, error) {
+	p := s.Scope.Project
+	m, err := f.own(ctx, s, r.MirrorID)
 	if err != nil {
 		return Mirror{}, err
 	}
@@ -193,12 +189,12 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Mirror, error) {
 	return show(p, m), nil
 }
 
-func (f *Family) remove(ctx context.Context, r *mirrorRequest) (endpoint.None, error) {
-	m, err := f.own(ctx, r.MirrorID)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *mirrorRequest) (endpoint.None, error) {
+	m, err := f.own(ctx, s, r.MirrorID)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, m); err != nil {
+	if err := f.writer.Allow(ctx, s.Scope.Project, m); err != nil {
 		return endpoint.None{}, refusal.Of(err, "")
 	}
 	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, m), "")
@@ -206,8 +202,8 @@ func (f *Family) remove(ctx context.Context, r *mirrorRequest) (endpoint.None, e
 
 // sync asks the controller, which may be another process, by an annotation. It changes nothing of what is declared, so a project
 // that refuses changes over REST takes it.
-func (f *Family) sync(ctx context.Context, r *mirrorRequest) (endpoint.None, error) {
-	m, err := f.own(ctx, r.MirrorID)
+func (f *Family) sync(ctx context.Context, s auth.Project, r *mirrorRequest) (endpoint.None, error) {
+	m, err := f.own(ctx, s, r.MirrorID)
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -222,8 +218,8 @@ func (f *Family) sync(ctx context.Context, r *mirrorRequest) (endpoint.None, err
 }
 
 // own returns a copy of the project's mirror that has an id.
-func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.RemoteMirror, error) {
-	all, err := f.catalog.RemoteMirrorsOf(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) own(ctx context.Context, s auth.Project, id int64) (*v1alpha1.RemoteMirror, error) {
+	all, err := f.catalog.RemoteMirrorsOf(ctx, s.Scope.Project)
 	if err != nil {
 		return nil, err
 	}

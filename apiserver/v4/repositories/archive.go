@@ -30,8 +30,8 @@ var archiveFormats = []struct {
 // archiveTable is an endpoint for each of them. They share their limit.
 func (f *Family) archiveTable() (table endpoint.Table) {
 	for _, a := range archiveFormats {
-		archive := func(ctx context.Context, r *archiveRequest) (endpoint.Content, error) {
-			return f.archive(ctx, r, a.format)
+		archive := func(ctx context.Context, s auth.Project, r *archiveRequest) (endpoint.Content, error) {
+			return f.archive(ctx, s, r, a.format)
 		}
 		table = append(table, endpoint.Get("/projects/{id}/repository/archive"+a.suffix, archive).
 			Limited(archives, "archive").Download().Doc("Get the files of a commit as a "+string(a.format)+" archive."))
@@ -40,7 +40,6 @@ func (f *Family) archiveTable() (table endpoint.Table) {
 }
 
 type archiveRequest struct {
-	ID   string `param:"id" doc:"Id or full path of the project."`
 	SHA  string `param:"sha" doc:"A branch, tag or commit; the default branch if it is not given."`
 	Path string `param:"path" doc:"The directory or file that is wanted; everything if it is not given."`
 
@@ -51,8 +50,8 @@ type archiveRequest struct {
 // maxExcluded is how many paths may be left out.
 const maxExcluded = 100
 
-func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.ArchiveFormat) (endpoint.Content, error) {
-	repo, ref, commit, err := f.reference(ctx, r.SHA)
+func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest, format git.ArchiveFormat) (endpoint.Content, error) {
+	repo, ref, commit, err := f.reference(ctx, s, r.SHA)
 	if err != nil {
 		return endpoint.Content{}, orNotFound(err, endpoint.NotFound("File"))
 	}
@@ -70,7 +69,7 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 	if found[0].Type != "tree" && found[0].Type != "blob" {
 		return endpoint.Content{}, endpoint.NotFound("File")
 	}
-	name := auth.From(ctx).Scope.Project.Spec.Path + "-" + dashed(ref) + "-" + commit
+	name := s.Scope.Project.Spec.Path + "-" + dashed(ref) + "-" + commit
 	if path != "" {
 		name += "-" + dashed(path)
 	}
@@ -88,12 +87,12 @@ func (f *Family) archive(ctx context.Context, r *archiveRequest, format git.Arch
 }
 
 // reference is commit, with the name of what is meant: that of the default branch where none is given.
-func (f *Family) reference(ctx context.Context, revision string) (repo *git.Repository, name, commit string, err error) {
+func (f *Family) reference(ctx context.Context, s auth.Project, revision string) (repo *git.Repository, name, commit string, err error) {
 	if revision != "" {
-		repo, commit, err = f.commit(ctx, revision)
+		repo, commit, err = f.commit(ctx, s, revision)
 		return repo, revision, commit, err
 	}
-	if repo, err = f.repository(ctx); err != nil {
+	if repo, err = f.repository(ctx, s); err != nil {
 		return nil, "", "", err
 	}
 	head, err := repo.Head(ctx)

@@ -39,8 +39,7 @@ type authors struct {
 }
 
 // authors returns what finds those of the project's commits. Of the groups, by their full paths, those count that the caller sees.
-func (f *Family) authors(ctx context.Context, groups []string) (*authors, error) {
-	s := auth.From(ctx)
+func (f *Family) authors(ctx context.Context, s auth.Project, groups []string) (*authors, error) {
 	a := &authors{catalog: f.catalog, project: s.Scope, now: f.clock.Now(), known: map[string]*changelog.Author{}}
 	for _, path := range groups {
 		group, err := f.guard.Group(ctx, path)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/blob"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
@@ -28,12 +29,11 @@ func (b Blob) Stream() (endpoint.Content, bool) {
 }
 
 type blobRequest struct {
-	ID  string `param:"id" doc:"Id or full path of the project."`
 	SHA string `param:"sha" doc:"Id of the blob."`
 }
 
-func (f *Family) find(ctx context.Context, sha string) (git.Blob, error) {
-	repo, err := f.repository(ctx)
+func (f *Family) find(ctx context.Context, s auth.Project, sha string) (git.Blob, error) {
+	repo, err := f.repository(ctx, s)
 	if err != nil {
 		return git.Blob{}, orNotFound(err, endpoint.NotFound("Blob"))
 	}
@@ -41,22 +41,22 @@ func (f *Family) find(ctx context.Context, sha string) (git.Blob, error) {
 	return found, orNotFound(err, endpoint.NotFound("Blob"))
 }
 
-func (f *Family) blob(ctx context.Context, r *blobRequest) (Blob, error) {
-	found, err := f.find(ctx, r.SHA)
+func (f *Family) blob(ctx context.Context, s auth.Project, r *blobRequest) (Blob, error) {
+	found, err := f.find(ctx, s, r.SHA)
 	if err != nil {
 		return Blob{}, err
 	}
 	shown := Blob{Size: found.Size, Encoding: "base64", SHA: found.ID}
 	if blob.Large(found) {
-		shown.large = func(w io.Writer) error { return blob.Write(ctx, w, shown, found, "blob") }
+		shown.large = func(w io.Writer) error { return blob.Write(ctx, s.Subject, w, shown, found, "blob") }
 		return shown, nil
 	}
 	shown.Content, err = blob.Text(ctx, found)
 	return shown, err
 }
 
-func (f *Family) rawBlob(ctx context.Context, r *blobRequest) (endpoint.Content, error) {
-	found, err := f.find(ctx, r.SHA)
+func (f *Family) rawBlob(ctx context.Context, s auth.Project, r *blobRequest) (endpoint.Content, error) {
+	found, err := f.find(ctx, s, r.SHA)
 	if err != nil {
 		return endpoint.Content{}, err
 	}

@@ -26,13 +26,16 @@ const (
 // configFiles are where a configuration is looked for.
 var configFiles = []string{".gitlab/changelog_config.yml", ".service/changelog_config.yml"}
 
+// notAllowed is for a caller who must not push to the branch, be it because of the role or of a protection.
+const notAllowed = "You are not allowed to commit a changelog on this branch"
+
 func (f *Family) changelogTable() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/repository/changelog", f.notes).
-			Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
+		endpoint.Get("/projects/{id}/repository/changelog", f.notes).Needs(auth.ReadCode).
+			Anonymous(endpoint.Served).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
 			Doc("Make a section of a changelog of the commits of a release, and commit nothing."),
-		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Status(http.StatusOK).
-			Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
+		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Needs(auth.PushCode).
+			Anonymous(endpoint.Hidden).Denies(endpoint.Forbidden(notAllowed)).Status(http.StatusOK).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
 			Doc("Make a section of a changelog of the commits of a release, and commit it to a file in the repository."),
 	}
 }
@@ -43,7 +46,6 @@ type Notes struct {
 }
 
 type notesRequest struct {
-	ID            string                       `param:"id" doc:"Id or full path of the project."`
 	Version       string                       `param:"version" required:"" blank:"refuse" doc:"A semantic version, with or without a v."`
 	From          string                       `param:"from" doc:"The commit before the first; the tag of the stable version before if it is not given."`
 	To            string                       `param:"to" doc:"The last commit; that of the branch if it is not given."`
@@ -53,12 +55,12 @@ type notesRequest struct {
 	ConfigFileRef string                       `param:"config_file_ref" doc:"The branch, tag or commit that has the configuration; the default branch if it is not given."`
 }
 
-func (f *Family) notes(ctx context.Context, r *notesRequest) (none Notes, err error) {
-	repo, err := f.repository(ctx)
+func (f *Family) notes(ctx context.Context, s auth.Project, r *notesRequest) (none Notes, err error) {
+	repo, err := f.repository(ctx, s)
 	if err != nil {
 		return none, ungenerated(err)
 	}
-	section, err := f.section(ctx, repo, r, "HEAD")
+	section, err := f.section(ctx, s, repo, r, "HEAD")
 	if err != nil {
 		return none, ungenerated(err)
 	}
@@ -83,7 +85,7 @@ func ungenerated(err error) error {
 }
 
 // section makes the section of a version. The range ends at head where the request does not say so.
-func (f *Family) section(ctx context.Context, repo *git.Repository, r *notesRequest, head string) (none changelog.Section, err error) {
+func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Repository, r *notesRequest, head string) (none changelog.Section, err error) {
 	version, ok := changelog.ParseVersion(r.Version)
 	if !ok {
 		return none, endpoint.Parameters("version is invalid")
@@ -107,7 +109,7 @@ func (f *Family) section(ctx context.Context, repo *git.Repository, r *notesRequ
 		}
 		commits.Add(c)
 	}
-	entries, err := f.entries(ctx, commits.Picked(), config.Groups)
+	entries, err := f.entries(ctx, s, commits.Picked(), config.Groups)
 	if err != nil {
 		return none, err
 	}
@@ -183,8 +185,7 @@ func noCommit(revision string) error {
 }
 
 // entries are what a changelog says of commits.
-func (f *Family) entries(ctx context.Context, commits []changelog.Picked, groups []string) ([]changelog.Entry, error) {
-	s := auth.From(ctx)
+func (f *Family) entries(ctx context.Context, s auth.Project, commits []changelog.Picked, groups []string) ([]changelog.Entry, error) {
 	ids := make([]string, len(commits))
 	for i, c := range commits {
 		ids[i] = c.ID
@@ -193,11 +194,11 @@ func (f *Family) entries(ctx context.Context, commits []changelog.Picked, groups
 	if err != nil {
 		return nil, fmt.Errorf("finding the merge requests of commits: %w", err)
 	}
-	authors, err := f.authors(ctx, groups)
+	authors, err := f.authors(ctx, s, groups)
 	if err != nil {
 		return nil, err
 	}
-	path, url := s.Scope.Path(), f.projectURL(ctx)
+	path, url := s.Scope.Path(), f.projectURL(s)
 	entries := make([]changelog.Entry, len(commits))
 	for i, c := range commits {
 		e := changelog.Entry{

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/changelog"
@@ -25,11 +26,11 @@ type addNotesRequest struct {
 }
 
 // addNotes commits a section, unless the changelog has one of the version. Its answer is all that clients know of: 200.
-func (f *Family) addNotes(ctx context.Context, r *addNotesRequest) (status int, err error) {
+func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesRequest) (status int, err error) {
 	if _, ok := changelog.ParseVersion(r.Version); !ok {
 		return 0, endpoint.Parameters("version is invalid")
 	}
-	repo, err := f.repository(ctx)
+	repo, err := f.repository(ctx, s)
 	if err != nil {
 		return 0, ungenerated(err)
 	}
@@ -41,12 +42,12 @@ func (f *Family) addNotes(ctx context.Context, r *addNotesRequest) (status int, 
 		}
 		branch = head.Branch
 	}
-	if may, err := f.writer.MayPush(ctx, ref.Branches+branch); err != nil {
+	if may, err := f.writer.MayPush(ctx, s, ref.Branches+branch); err != nil {
 		return 0, err
 	} else if !may {
-		return 0, endpoint.Forbidden("You are not allowed to commit a changelog on this branch")
+		return 0, endpoint.Forbidden(notAllowed)
 	}
-	if err := f.commitNotes(ctx, repo, branch, r); err != nil && !errors.Is(err, errPresent) {
+	if err := f.commitNotes(ctx, s, repo, branch, r); err != nil && !errors.Is(err, errPresent) {
 		return 0, uncommitted(err)
 	}
 	return http.StatusOK, nil
@@ -55,16 +56,16 @@ func (f *Family) addNotes(ctx context.Context, r *addNotesRequest) (status int, 
 // errPresent says that a changelog has what would be put into it.
 var errPresent = errors.New("the changelog has a section of this version")
 
-func (f *Family) commitNotes(ctx context.Context, repo *git.Repository, branch string, r *addNotesRequest) error {
+func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repository, branch string, r *addNotesRequest) error {
 	tip, err := tip(ctx, repo, branch)
 	if err != nil {
 		return err
 	}
-	section, err := f.section(ctx, repo, &r.notesRequest, tip)
+	section, err := f.section(ctx, s, repo, &r.notesRequest, tip)
 	if err != nil {
 		return err
 	}
-	_, err = f.writer.Commit(ctx, repo, ref.Draft{
+	_, err = f.writer.Commit(ctx, s, repo, ref.Draft{
 		Branch: branch, When: f.clock.Now(), Message: cmp.Or(r.Message, "Add changelog for version "+r.Version),
 		// The branch may have moved since the section was begun, and the changelog with it.
 		ActionsAt: func(ctx context.Context, commit string) ([]git.Action, error) {

@@ -28,7 +28,6 @@ type Compare struct {
 }
 
 type compareRequest struct {
-	ID            string                   `param:"id" doc:"Id or full path of the project."`
 	From          string                   `param:"from" required:"" blank:"refuse" doc:"A branch, tag or commit."`
 	To            string                   `param:"to" required:"" blank:"refuse" doc:"The one to compare with it."`
 	FromProjectID endpoint.Optional[int64] `param:"from_project_id" doc:"The project that from is in: this one."`
@@ -36,12 +35,12 @@ type compareRequest struct {
 	Unidiff       bool                     `param:"unidiff" default:"false" doc:"Whether diffs begin with the names of the files."`
 }
 
-func (f *Family) compare(ctx context.Context, r *compareRequest) (none Compare, err error) {
+func (f *Family) compare(ctx context.Context, s auth.Project, r *compareRequest) (none Compare, err error) {
 	// No project is a fork of another one.
-	if id := auth.From(ctx).Scope.Project.RESTID(); r.FromProjectID.Or(id) != id {
-		return none, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%s", r.FromProjectID.Value, r.ID)
+	if id := s.Scope.Project.RESTID(); r.FromProjectID.Or(id) != id {
+		return none, endpoint.Message(http.StatusBadRequest, "Target project id:%d is not a fork of project id:%s", r.FromProjectID.Value, s.Named())
 	}
-	repo, from, err := f.commit(ctx, r.From)
+	repo, from, err := f.commit(ctx, s, r.From)
 	if err != nil {
 		return none, orNotFound(err, endpoint.NotFound("Ref"))
 	}
@@ -53,7 +52,7 @@ func (f *Family) compare(ctx context.Context, r *compareRequest) (none Compare, 
 	if err != nil {
 		return none, err
 	}
-	url, dots := f.projectURL(ctx), "..."
+	url, dots := f.projectURL(s), "..."
 	if r.Straight {
 		dots = ".."
 	}

@@ -25,14 +25,13 @@ type Contributor struct {
 
 type contributorsRequest struct {
 	endpoint.Paging
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	Ref     string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
 	OrderBy string `param:"order_by" values:"name,email,commits" default:"commits" doc:"What they are ordered by."`
 	Sort    string `param:"sort" values:"asc,desc" default:"asc" doc:"In which direction."`
 }
 
-func (f *Family) contributors(ctx context.Context, r *contributorsRequest) (none endpoint.List[Contributor], err error) {
-	repo, id, err := f.commit(ctx, r.Ref)
+func (f *Family) contributors(ctx context.Context, s auth.Project, r *contributorsRequest) (none endpoint.List[Contributor], err error) {
+	repo, id, err := f.commit(ctx, s, r.Ref)
 	if err != nil {
 		return none, orNotFound(err, endpoint.Message(http.StatusNotFound, "404 Not Found"))
 	}
@@ -63,11 +62,10 @@ func (f *Family) contributors(ctx context.Context, r *contributorsRequest) (none
 const maxRefs = 100
 
 type mergeBaseRequest struct {
-	ID   string   `param:"id" doc:"Id or full path of the project."`
 	Refs []string `param:"refs" required:"" comma:"" doc:"Two or more branches, tags or commits."`
 }
 
-func (f *Family) mergeBase(ctx context.Context, r *mergeBaseRequest) (none commit.Commit, err error) {
+func (f *Family) mergeBase(ctx context.Context, s auth.Project, r *mergeBaseRequest) (none commit.Commit, err error) {
 	switch n := len(r.Refs); {
 	case n < 2:
 		return none, endpoint.Message(http.StatusBadRequest, "Provide at least 2 refs")
@@ -77,7 +75,7 @@ func (f *Family) mergeBase(ctx context.Context, r *mergeBaseRequest) (none commi
 	var repo *git.Repository
 	var ids, unknown []string
 	for _, name := range r.Refs {
-		in, id, err := f.commit(ctx, name)
+		in, id, err := f.commit(ctx, s, name)
 		switch {
 		case ref.Missing(err) || name == "":
 			unknown = append(unknown, name)
@@ -101,10 +99,10 @@ func (f *Family) mergeBase(ctx context.Context, r *mergeBaseRequest) (none commi
 	if err != nil {
 		return none, err
 	}
-	return commit.Show(found, f.projectURL(ctx)), nil
+	return commit.Show(found, f.projectURL(s)), nil
 }
 
 // projectURL is the address of the project that a request is about.
-func (f *Family) projectURL(ctx context.Context) string {
-	return f.webURL + "/" + auth.From(ctx).Scope.Path()
+func (f *Family) projectURL(s auth.Project) string {
+	return f.webURL + "/" + s.Scope.Path()
 }

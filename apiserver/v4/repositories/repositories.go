@@ -50,22 +50,21 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get the best common ancestor of commits."),
 	}
 	table = append(table, f.archiveTable()...)
-	table = append(table, f.changelogTable()...)
 	for _, e := range table {
-		e.Needs(auth.ReadCode).Public()
+		e.Needs(auth.ReadCode).Anonymous(endpoint.Served)
 	}
-	return table
+	return append(table, f.changelogTable()...)
 }
 
 // repository returns the one of the project that a request is about.
-func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
-	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
+	return f.repositories.Of(ctx, s.Scope.Project)
 }
 
 // commit returns the repository of the request's project, and the id of the commit that a revision names in it; that of the
 // default branch where it names none.
-func (f *Family) commit(ctx context.Context, revision string) (*git.Repository, string, error) {
-	repo, err := f.repository(ctx)
+func (f *Family) commit(ctx context.Context, s auth.Project, revision string) (*git.Repository, string, error) {
+	repo, err := f.repository(ctx, s)
 	if err != nil {
 		return nil, "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
@@ -27,7 +28,6 @@ func showEntry(e git.TreeEntry) Entry {
 
 type treeRequest struct {
 	endpoint.Paging
-	ID         string `param:"id" doc:"Id or full path of the project."`
 	Path       string `param:"path" doc:"The directory; the root of the repository if it is not given."`
 	Ref        string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
 	Recursive  bool   `param:"recursive" default:"false" doc:"Whether to list all below the directory."`
@@ -35,11 +35,11 @@ type treeRequest struct {
 	PageToken  string `param:"page_token" doc:"Where the page begins: what the link to the next page says, or the id of the last entry of the page before."`
 }
 
-func (f *Family) tree(ctx context.Context, r *treeRequest) (none endpoint.List[Entry], err error) {
+func (f *Family) tree(ctx context.Context, s auth.Project, r *treeRequest) (none endpoint.List[Entry], err error) {
 	if r.Pagination == "none" && !r.Recursive {
 		return none, endpoint.Parameters(`pagination cannot be "none" unless "recursive" is true`)
 	}
-	repo, commit, err := f.commit(ctx, r.Ref)
+	repo, commit, err := f.commit(ctx, s, r.Ref)
 	if err != nil {
 		return none, orNotFound(err, endpoint.NotFound("Tree"))
 	}

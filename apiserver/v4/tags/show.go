@@ -29,8 +29,8 @@ type Release struct {
 	Description string `json:"description"`
 }
 
-func (f *Family) showOne(ctx context.Context, repo *git.Repository, t git.Ref) (Tag, error) {
-	all, err := f.show(ctx, repo, []git.Ref{t})
+func (f *Family) showOne(ctx context.Context, s auth.Project, repo *git.Repository, t git.Ref) (Tag, error) {
+	all, err := f.show(ctx, s, repo, []git.Ref{t})
 	if err != nil {
 		return Tag{}, err
 	}
@@ -38,8 +38,8 @@ func (f *Family) showOne(ctx context.Context, repo *git.Repository, t git.Ref) (
 }
 
 // show is how tags are shown.
-func (f *Family) show(ctx context.Context, repo *git.Repository, all []git.Ref) ([]Tag, error) {
-	projectURL := f.webURL + "/" + auth.From(ctx).Scope.Path()
+func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository, all []git.Ref) ([]Tag, error) {
+	projectURL := f.webURL + "/" + s.Scope.Path()
 	shown := make([]Tag, len(all))
 	for i, t := range all {
 		shown[i] = Tag{Name: ref.Name(t), Target: t.Object}

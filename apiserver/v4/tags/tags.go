@@ -35,19 +35,18 @@ func New(r *repository.Repositories, w *ref.Writer, c clock.PassiveClock, webURL
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/tags", f.list).Needs(auth.ReadCode).
-			Public().Doc("List the tags of the repository."),
+			Anonymous(endpoint.Served).Doc("List the tags of the repository."),
 		endpoint.Get("/projects/{id}/repository/tags/{tag_name}", f.get).Needs(auth.ReadCode).
-			Public().Doc("Get a tag."),
+			Anonymous(endpoint.Served).Doc("Get a tag."),
 		endpoint.Post("/projects/{id}/repository/tags", f.create).Needs(auth.PushCode).
-			Public().Doc("Create a tag."),
+			Anonymous(endpoint.Hidden).Doc("Create a tag."),
 		endpoint.Delete("/projects/{id}/repository/tags/{tag_name}", f.remove).Needs(auth.PushCode).
-			Public().Conditional().Doc("Delete a tag."),
+			Anonymous(endpoint.Hidden).Conditional().Doc("Delete a tag."),
 	}
 }
 
 type listRequest struct {
 	ref.Paging
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	Search  string `param:"search" doc:"Part of a name; ^ before it for how a name begins, $ behind it for how it ends."`
 	OrderBy string `param:"order_by" values:"name,updated,version" default:"updated" doc:"What they are ordered by."`
 	Sort    string `param:"sort" values:"asc,desc" default:"desc" doc:"In which direction."`
@@ -56,8 +55,8 @@ type listRequest struct {
 // orders are the values of order_by.
 var orders = map[string]git.RefOrder{"name": git.ByName, "updated": git.ByDate, "version": git.ByVersion}
 
-func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[Tag], err error) {
-	repo, err := f.repository(ctx)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (none endpoint.List[Tag], err error) {
+	repo, err := f.repository(ctx, s)
 	if ref.Missing(err) {
 		return endpoint.Page(r.Paging.Paging, nil, func(t Tag) Tag { return t }), nil
 	} else if err != nil {
@@ -78,20 +77,20 @@ func (f *Family) list(ctx context.Context, r *listRequest) (none endpoint.List[T
 	if err != nil {
 		return none, err
 	}
-	return endpoint.Each(page, func(rows []git.Ref) ([]Tag, error) { return f.show(ctx, repo, rows) })
+	return endpoint.Each(page, func(rows []git.Ref) ([]Tag, error) { return f.show(ctx, s, repo, rows) })
 }
 
-func (f *Family) repository(ctx context.Context) (*git.Repository, error) {
-	return f.repositories.Of(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) repository(ctx context.Context, s auth.Project) (*git.Repository, error) {
+	return f.repositories.Of(ctx, s.Scope.Project)
 }
 
 // find returns the tag of a name, and the repository that it is in.
-func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, t git.Ref, err error) {
+func (f *Family) find(ctx context.Context, s auth.Project, name string) (repo *git.Repository, t git.Ref, err error) {
 	t.Name = ref.Tags + name
 	if git.CheckRefName(t.Name) != nil {
 		return nil, t, endpoint.NotFound("Tag")
 	}
-	repo, err = f.repository(ctx)
+	repo, err = f.repository(ctx, s)
 	if err == nil {
 		var found []git.Object
 		if found, err = repo.Objects(ctx, t.Name); err == nil {
@@ -105,31 +104,29 @@ func (f *Family) find(ctx context.Context, name string) (repo *git.Repository, t
 }
 
 type tagRequest struct {
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	TagName string `param:"tag_name" doc:"Name of the tag."`
 }
 
-func (f *Family) get(ctx context.Context, r *tagRequest) (Tag, error) {
-	repo, t, err := f.find(ctx, r.TagName)
+func (f *Family) get(ctx context.Context, s auth.Project, r *tagRequest) (Tag, error) {
+	repo, t, err := f.find(ctx, s, r.TagName)
 	if err != nil {
 		return Tag{}, err
 	}
-	return f.showOne(ctx, repo, t)
+	return f.showOne(ctx, s, repo, t)
 }
 
 type createRequest struct {
-	ID      string `param:"id" doc:"Id or full path of the project."`
 	TagName string `param:"tag_name" required:"" doc:"Name of the new tag."`
 	Ref     string `param:"ref" required:"" doc:"The branch, tag or commit that is tagged."`
 	Message string `param:"message" doc:"Makes the tag an annotated one, by the caller."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (none Tag, err error) {
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (none Tag, err error) {
 	made := git.Ref{Name: ref.Tags + r.TagName, Type: "commit"}
 	if git.CheckRefName(made.Name) != nil {
 		return none, endpoint.Message(http.StatusBadRequest, "Tag name invalid")
 	}
-	repo, err := f.repository(ctx)
+	repo, err := f.repository(ctx, s)
 	if err == nil {
 		var there []git.Object
 		if there, err = repo.Objects(ctx, made.Name); err == nil && there[0].ID != "" {
@@ -144,9 +141,9 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Tag, err er
 	} else if err != nil {
 		return none, err
 	}
-	err = f.writer.Write(ctx, repo, func(ctx context.Context) (_ []git.RefUpdate, err error) {
+	err = f.writer.Write(ctx, s, repo, func(ctx context.Context) (_ []git.RefUpdate, err error) {
 		if message := strings.TrimSpace(r.Message); message != "" {
-			made, err = f.annotate(ctx, repo, made, message)
+			made, err = f.annotate(ctx, s, repo, made, message)
 		}
 		return []git.RefUpdate{{Ref: made.Name, New: made.Object}}, err
 	})
@@ -161,7 +158,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (none Tag, err er
 	case err != nil:
 		return none, err
 	}
-	return f.showOne(ctx, repo, made)
+	return f.showOne(ctx, s, repo, made)
 }
 
 func exists(name string) error {
@@ -169,8 +166,8 @@ func exists(name string) error {
 }
 
 // annotate writes an annotated tag by the caller for what t names.
-func (f *Family) annotate(ctx context.Context, repo *git.Repository, t git.Ref, message string) (git.Ref, error) {
-	person, err := auth.From(ctx).Caller.Person()
+func (f *Family) annotate(ctx context.Context, s auth.Project, repo *git.Repository, t git.Ref, message string) (git.Ref, error) {
+	person, err := s.Caller.Person()
 	if err != nil {
 		return t, err
 	}
@@ -181,8 +178,8 @@ func (f *Family) annotate(ctx context.Context, repo *git.Repository, t git.Ref, 
 	return git.Ref{Name: t.Name, Object: id, Type: "tag"}, err
 }
 
-func (f *Family) remove(ctx context.Context, r *tagRequest) (none endpoint.None, err error) {
-	repo, t, err := f.find(ctx, r.TagName)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *tagRequest) (none endpoint.None, err error) {
+	repo, t, err := f.find(ctx, s, r.TagName)
 	if err != nil {
 		return none, err
 	}
@@ -196,7 +193,7 @@ func (f *Family) remove(ctx context.Context, r *tagRequest) (none endpoint.None,
 		}
 	}
 	var refused *ref.Refused
-	switch err := f.writer.Update(ctx, repo, git.RefUpdate{Ref: t.Name, Old: t.Object}); {
+	switch err := f.writer.Update(ctx, s, repo, git.RefUpdate{Ref: t.Name, Old: t.Object}); {
 	case errors.As(err, &refused):
 		return none, refused.Answer()
 	case errors.Is(err, git.ErrRefMoved):

@@ -27,13 +27,13 @@ type Token struct {
 	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
 }
 
-func (f *Family) showOne(ctx context.Context, t *v1alpha1.TriggerToken) (Token, error) {
-	shown, err := f.show(ctx, t)
+func (f *Family) showOne(ctx context.Context, s auth.Project, t *v1alpha1.TriggerToken) (Token, error) {
+	shown, err := f.show(ctx, s, t)
 	return shown[t.UID], err
 }
 
 // show returns what the caller sees of tokens.
-func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
+func (f *Family) show(ctx context.Context, s auth.Project, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
 	uids := make([]types.UID, len(tokens))
 	for i, t := range tokens {
 		uids[i] = t.UID
@@ -52,7 +52,7 @@ func (f *Family) show(ctx context.Context, tokens ...*v1alpha1.TriggerToken) (ma
 		if err != nil {
 			return nil, err
 		}
-		if !is(ctx, owner) {
+		if !is(s, owner) {
 			value = triggertoken.Short(value)
 		}
 		shown[t.UID] = Token{
@@ -77,8 +77,8 @@ func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alph
 }
 
 // is reports whether the caller is the user, who may be nobody.
-func is(ctx context.Context, u *v1alpha1.User) bool {
-	caller := auth.From(ctx).Caller.User
+func is(s auth.Project, u *v1alpha1.User) bool {
+	caller := s.Caller.User
 	return u != nil && caller != nil && caller.UID == u.UID
 }
 

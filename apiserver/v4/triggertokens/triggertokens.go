@@ -71,18 +71,17 @@ func (f *Family) Table() endpoint.Table {
 
 type listRequest struct {
 	endpoint.Paging
-	ID string `param:"id" doc:"Id or full path of the project."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Token], error) {
-	all, err := f.catalog.TriggerTokensOf(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Token], error) {
+	all, err := f.catalog.TriggerTokensOf(ctx, s.Scope.Project)
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
 	// What has no id yet is not known to the API.
 	all = slices.DeleteFunc(all, func(t *v1alpha1.TriggerToken) bool { return t.RESTID() == 0 })
 	slices.SortFunc(all, func(a, b *v1alpha1.TriggerToken) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
-	shown, err := f.show(ctx, endpoint.Rows(r.Paging, all)...)
+	shown, err := f.show(ctx, s, endpoint.Rows(r.Paging, all)...)
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
@@ -90,25 +89,22 @@ func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[Token]
 }
 
 type tokenRequest struct {
-	ID        string `param:"id" doc:"Id or full path of the project."`
-	TriggerID int64  `param:"trigger_id" doc:"Id of the trigger token."`
+	TriggerID int64 `param:"trigger_id" doc:"Id of the trigger token."`
 }
 
-func (f *Family) get(ctx context.Context, r *tokenRequest) (Token, error) {
-	t, err := f.own(ctx, r.TriggerID)
+func (f *Family) get(ctx context.Context, s auth.Project, r *tokenRequest) (Token, error) {
+	t, err := f.own(ctx, s, r.TriggerID)
 	if err != nil {
 		return Token{}, err
 	}
-	return f.showOne(ctx, t)
+	return f.showOne(ctx, s, t)
 }
 
 type createRequest struct {
-	ID          string `param:"id" doc:"Id or full path of the project."`
 	Description string `param:"description" required:"" doc:"What the token is for."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
-	s := auth.From(ctx)
+func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Token, error) {
 	p := s.Scope.Project
 	owner, err := s.Caller.Person()
 	if err != nil {
@@ -134,7 +130,7 @@ func (f *Family) create(ctx context.Context, r *createRequest) (Token, error) {
 		// Nobody will learn its value.
 		return Token{}, errors.Join(err, f.writer.Discard(ctx, t))
 	}
-	return f.showOne(ctx, t)
+	return f.showOne(ctx, s, t)
 }
 
 // issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
@@ -155,13 +151,12 @@ func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1a
 }
 
 type updateRequest struct {
-	ID          string                    `param:"id" doc:"Id or full path of the project."`
 	TriggerID   int64                     `param:"trigger_id" doc:"Id of the trigger token."`
 	Description endpoint.Optional[string] `param:"description" doc:"What the token is for."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (Token, error) {
-	t, err := f.own(ctx, r.TriggerID)
+func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Token, error) {
+	t, err := f.own(ctx, s, r.TriggerID)
 	if err != nil {
 		return Token{}, err
 	}
@@ -169,13 +164,13 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	if !is(ctx, owner) {
+	if !is(s, owner) {
 		return Token{}, endpoint.Forbidden("")
 	}
 	if err := check(r.Description.Or("")); err != nil {
 		return Token{}, err
 	}
-	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, t); err != nil {
+	if err := f.writer.Allow(ctx, s.Scope.Project, t); err != nil {
 		return Token{}, refusal.Of(err, "")
 	}
 	if r.Description.Set {
@@ -187,23 +182,23 @@ func (f *Family) update(ctx context.Context, r *updateRequest) (Token, error) {
 			return Token{}, refusal.Of(err, "")
 		}
 	}
-	return f.showOne(ctx, t)
+	return f.showOne(ctx, s, t)
 }
 
-func (f *Family) remove(ctx context.Context, r *tokenRequest) (endpoint.None, error) {
-	t, err := f.own(ctx, r.TriggerID)
+func (f *Family) remove(ctx context.Context, s auth.Project, r *tokenRequest) (endpoint.None, error) {
+	t, err := f.own(ctx, s, r.TriggerID)
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Allow(ctx, auth.From(ctx).Scope.Project, t); err != nil {
+	if err := f.writer.Allow(ctx, s.Scope.Project, t); err != nil {
 		return endpoint.None{}, refusal.Of(err, "")
 	}
 	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, t), "")
 }
 
 // own returns a copy of the project's trigger token that has an id.
-func (f *Family) own(ctx context.Context, id int64) (*v1alpha1.TriggerToken, error) {
-	all, err := f.catalog.TriggerTokensOf(ctx, auth.From(ctx).Scope.Project)
+func (f *Family) own(ctx context.Context, s auth.Project, id int64) (*v1alpha1.TriggerToken, error) {
+	all, err := f.catalog.TriggerTokensOf(ctx, s.Scope.Project)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ type listRequest struct {
 	Sort          string                       `param:"sort" values:"asc,desc" default:"desc" doc:"For administrators; desc for others."`
 }
 
-func (f *Family) list(ctx context.Context, r *listRequest) (endpoint.List[User], error) {
-	admin := auth.From(ctx).Access.Admin
+func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (endpoint.List[User], error) {
+	admin := s.Access.Admin
 	all, err := f.candidates(ctx, r)
 	if err != nil {
 		return endpoint.List[User]{}, err

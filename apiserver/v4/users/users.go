@@ -64,8 +64,8 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-func (f *Family) current(ctx context.Context, _ *endpoint.None) (User, error) {
-	caller := auth.From(ctx).Caller
+func (f *Family) current(_ context.Context, s auth.Instance, _ *endpoint.None) (User, error) {
+	caller := s.Caller
 	u, err := caller.Person()
 	if err != nil {
 		return User{}, err
@@ -77,19 +77,19 @@ type userRequest struct {
 	ID int64 `param:"id" doc:"Id of the user."`
 }
 
-func (f *Family) get(ctx context.Context, r *userRequest) (User, error) {
+func (f *Family) get(ctx context.Context, s auth.Instance, r *userRequest) (User, error) {
 	u, err := f.user(ctx, r.ID)
 	switch {
 	case err != nil:
 		return User{}, err
-	case auth.From(ctx).Access.Admin:
+	case s.Access.Admin:
 		return f.full(u, true), nil
 	default:
 		return seen(u, f.webURL), nil
 	}
 }
 
-func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, error) {
+func (f *Family) remove(ctx context.Context, _ auth.Instance, r *userRequest) (endpoint.None, error) {
 	u, err := f.user(ctx, r.ID)
 	if err == nil {
 		err = conditional.Delete(ctx, f.writer, u)
@@ -97,14 +97,14 @@ func (f *Family) remove(ctx context.Context, r *userRequest) (endpoint.None, err
 	return endpoint.None{}, refusal.Of(err, "User")
 }
 
-func (f *Family) block(ctx context.Context, r *userRequest) (bool, error) {
-	if auth.From(ctx).Caller.Is(r.ID) {
+func (f *Family) block(ctx context.Context, s auth.Instance, r *userRequest) (bool, error) {
+	if s.Caller.Is(r.ID) {
 		return false, endpoint.Forbidden("The API initiating user cannot be blocked by the API")
 	}
 	return f.enter(ctx, r.ID, v1alpha1.UserBlocked)
 }
 
-func (f *Family) unblock(ctx context.Context, r *userRequest) (bool, error) {
+func (f *Family) unblock(ctx context.Context, _ auth.Instance, r *userRequest) (bool, error) {
 	return f.enter(ctx, r.ID, v1alpha1.UserActive)
 }
 

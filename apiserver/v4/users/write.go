@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
@@ -26,7 +27,7 @@ type createRequest struct {
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; the limit of all users when omitted."`
 }
 
-func (f *Family) create(ctx context.Context, r *createRequest) (User, error) {
+func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (User, error) {
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
 		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
 		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive, ProjectsLimit: projectsLimit(r.ProjectsLimit),
@@ -60,7 +61,7 @@ type updateRequest struct {
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; null for the limit of all users."`
 }
 
-func (f *Family) update(ctx context.Context, r *updateRequest) (User, error) {
+func (f *Family) update(ctx context.Context, _ auth.Instance, r *updateRequest) (User, error) {
 	u, err := f.user(ctx, r.ID)
 	if err != nil {
 		return User{}, err
