@@ -11,9 +11,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -26,13 +25,13 @@ import (
 // Family serves the badges of projects.
 type Family struct {
 	catalog      *catalog.Catalog
-	writer       *declare.Writer
+	badges       store.Identified[*v1alpha1.Badge]
 	repositories *repository.Repositories
 }
 
 // New returns the family.
 func New(cat *catalog.Catalog, w *declare.Writer, r *repository.Repositories) *Family {
-	return &Family{catalog: cat, writer: w, repositories: r}
+	return &Family{catalog: cat, badges: store.ByID(w, cat, cat.BadgesIn), repositories: r}
 }
 
 // Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
@@ -110,12 +109,11 @@ type badgeRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *badgeRequest) (Badge, error) {
-	scope := s.Scope
-	b, err := f.own(ctx, scope, r.BadgeID)
+	b, err := f.badges.Get(ctx, s.Subject, r.BadgeID)
 	if err != nil {
 		return Badge{}, err
 	}
-	return f.shown(ctx, scope, b)
+	return f.shown(ctx, s.Scope, b)
 }
 
 type renderRequest struct {
@@ -154,11 +152,8 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := check(b.Spec); err != nil {
 		return Badge{}, err
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Badge{}, refusal.Of(err, "")
-	}
-	if err := f.writer.Create(ctx, b); err != nil {
-		return Badge{}, refusal.Of(err, "")
+	if err := f.badges.Create(ctx, s.Subject, b); err != nil {
+		return Badge{}, err
 	}
 	return f.shown(ctx, scope, b)
 }
@@ -171,15 +166,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Badge, error) {
-	scope := s.Scope
-	b, err := f.own(ctx, scope, r.BadgeID)
-	if err != nil {
-		return Badge{}, err
-	}
-	if err := f.writer.Allow(ctx, scope.Project, b); err != nil {
-		return Badge{}, refusal.Of(err, "")
-	}
-	err = f.writer.Update(ctx, b, func() error {
+	b, err := f.badges.Update(ctx, s.Subject, r.BadgeID, func(b *v1alpha1.Badge) error {
 		if r.LinkURL.Set {
 			b.Spec.LinkURL = r.LinkURL.Value
 		}
@@ -192,35 +179,11 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		return check(b.Spec)
 	})
 	if err != nil {
-		return Badge{}, refusal.Of(err, "")
+		return Badge{}, err
 	}
-	return f.shown(ctx, scope, b)
+	return f.shown(ctx, s.Scope, b)
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *badgeRequest) (endpoint.None, error) {
-	scope := s.Scope
-	b, err := f.own(ctx, scope, r.BadgeID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if err := f.writer.Allow(ctx, scope.Project, b); err != nil {
-		return endpoint.None{}, refusal.Of(err, "")
-	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, b), "")
-}
-
-// own returns a copy of the project's own badge of an id: those of groups are looked at and changed where they are declared.
-func (f *Family) own(ctx context.Context, scope catalog.Scope, id int64) (*v1alpha1.Badge, error) {
-	all, err := f.catalog.BadgesIn(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	b, ok, err := catalog.WithID(ctx, f.catalog, all, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, endpoint.NotFound("")
-	}
-	return b.DeepCopy(), nil
+	return endpoint.None{}, f.badges.Delete(ctx, s.Subject, r.BadgeID)
 }

@@ -11,9 +11,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
@@ -25,13 +24,14 @@ import (
 // Family serves deploy keys.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
+	keys    store.Identified[*v1alpha1.DeployKey]
 	guard   *auth.Guard
 }
 
 // New returns the family.
 func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard) *Family {
-	return &Family{catalog: cat, writer: w, guard: g}
+	keys := store.ByID(w, cat, store.OfProject(cat.DeployKeysOf)).Named("", "Deploy Key")
+	return &Family{catalog: cat, keys: keys, guard: g}
 }
 
 // Table lists the endpoints.
@@ -81,11 +81,8 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Key], error) {
-	all, err := f.catalog.DeployKeysOf(ctx, s.Scope.Project)
-	if err != nil {
-		return endpoint.List[Key]{}, err
-	}
-	return endpoint.Page(r.Paging, byID(identified(all)), show), nil
+	all, err := f.keys.List(ctx, s.Subject)
+	return endpoint.Page(r.Paging, all, show), err
 }
 
 type keyRequest struct {
@@ -93,7 +90,7 @@ type keyRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
-	k, err := f.own(ctx, s, r.KeyID, "")
+	k, err := f.keys.Get(ctx, s.Subject, r.KeyID)
 	if err != nil {
 		return Key{}, err
 	}
@@ -155,19 +152,16 @@ func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey strin
 	} else if there != nil {
 		return show(there), nil
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Key{}, refusal.Of(err, "")
-	}
 	k := &v1alpha1.DeployKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, fingerprint)},
 		Spec: v1alpha1.DeployKeySpec{
 			ProjectRef: catalog.ReferNamed(p), Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
 		},
 	}
-	if err := f.writer.Create(ctx, k); errors.Is(err, declare.ErrExists) {
+	if err := f.keys.Create(ctx, s.Subject, k); errors.Is(err, declare.ErrExists) {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
 	} else if err != nil {
-		return Key{}, refusal.Of(err, "")
+		return Key{}, err
 	}
 	return show(k), nil
 }
@@ -179,8 +173,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Key, error) {
-	k, err := f.own(ctx, s, r.KeyID, "")
-	if err != nil {
+	if _, err := f.keys.Get(ctx, s.Subject, r.KeyID); err != nil {
 		return Key{}, err
 	}
 	if r.Title.Set {
@@ -188,45 +181,19 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 			return Key{}, err
 		}
 	}
-	if err := f.writer.Allow(ctx, s.Scope.Project, k); err != nil {
-		return Key{}, refusal.Of(err, "")
-	}
-	err = f.writer.Update(ctx, k, func() error {
+	k, err := f.keys.Update(ctx, s.Subject, r.KeyID, func(k *v1alpha1.DeployKey) error {
 		k.Spec.Title = r.Title.Or(k.Spec.Title)
 		k.Spec.Access = access(r.CanPush.Or(k.Spec.Access == v1alpha1.DeployKeyReadWrite))
 		return nil
 	})
 	if err != nil {
-		return Key{}, refusal.Of(err, "")
+		return Key{}, err
 	}
 	return show(k), nil
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (endpoint.None, error) {
-	k, err := f.own(ctx, s, r.KeyID, "Deploy Key")
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if err := f.writer.Allow(ctx, s.Scope.Project, k); err != nil {
-		return endpoint.None{}, refusal.Of(err, "")
-	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, k), "Deploy Key")
-}
-
-// own returns a copy of the project's deploy key that has an id; what is how endpoint.NotFound names it when there is none.
-func (f *Family) own(ctx context.Context, s auth.Project, id int64, what string) (*v1alpha1.DeployKey, error) {
-	all, err := f.catalog.DeployKeysOf(ctx, s.Scope.Project)
-	if err != nil {
-		return nil, err
-	}
-	k, ok, err := catalog.WithID(ctx, f.catalog, all, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, endpoint.NotFound(what)
-	}
-	return k.DeepCopy(), nil
+	return endpoint.None{}, f.keys.Delete(ctx, s.Subject, r.KeyID)
 }
 
 // byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.

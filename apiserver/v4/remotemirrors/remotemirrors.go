@@ -2,12 +2,10 @@
 package remotemirrors
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +14,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -32,16 +29,15 @@ import (
 
 // Family serves the mirrors of projects.
 type Family struct {
-	catalog *catalog.Catalog
-	writer  *declare.Writer
-	store   *credential.Store
-	clock   clock.PassiveClock
-	targets *egress.Policy
+	mirrors     store.Identified[*v1alpha1.RemoteMirror]
+	credentials *credential.Store
+	clock       clock.PassiveClock
+	targets     *egress.Policy
 }
 
 // New returns the family; s is where credentials are kept, and targets says which hosts may be pushed to.
 func New(cat *catalog.Catalog, w *declare.Writer, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
-	return &Family{catalog: cat, writer: w, store: s, clock: clk, targets: targets}
+	return &Family{mirrors: store.ByID(w, cat, store.OfProject(cat.RemoteMirrorsOf)), credentials: s, clock: clk, targets: targets}
 }
 
 // Table lists the endpoints. Whoever sees the project and lacks the ability is told 401, signed in or not (API behaviour,
@@ -73,13 +69,8 @@ type listRequest struct {
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Mirror], error) {
 	p := s.Scope.Project
-	all, err := f.catalog.RemoteMirrorsOf(ctx, p)
-	if err != nil {
-		return endpoint.List[Mirror]{}, err
-	}
-	all = slices.DeleteFunc(all, func(m *v1alpha1.RemoteMirror) bool { return m.RESTID() == 0 }) // not known to the API yet
-	slices.SortFunc(all, func(a, b *v1alpha1.RemoteMirror) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
-	return endpoint.Page(r.Paging, all, func(m *v1alpha1.RemoteMirror) Mirror { return show(p, m) }), nil
+	all, err := f.mirrors.List(ctx, s.Subject)
+	return endpoint.Page(r.Paging, all, func(m *v1alpha1.RemoteMirror) Mirror { return show(p, m) }), err
 }
 
 type mirrorRequest struct {
@@ -87,7 +78,7 @@ type mirrorRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *mirrorRequest) (Mirror, error) {
-	m, err := f.own(ctx, s, r.MirrorID)
+	m, err := f.mirrors.Get(ctx, s.Subject, r.MirrorID)
 	if err != nil {
 		return Mirror{}, err
 	}
@@ -117,9 +108,6 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := change.apply(m); err != nil {
 		return Mirror{}, err
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Mirror{}, refusal.Of(err, "")
-	}
 	credentials := at.username != "" || at.password != ""
 	switch {
 	case !credentials:
@@ -127,35 +115,36 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	case at.password == "":
 		m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
 	}
-	if err := f.writer.Create(ctx, m); err != nil {
-		return Mirror{}, refusal.Of(err, "")
-	}
-	if credentials {
-		if err := f.keep(ctx, m, at, r.Enabled.Or(false)); err != nil {
-			return Mirror{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, m))
+	err = f.mirrors.Create(ctx, s.Subject, m, func(ctx context.Context, w *declare.Writer) error {
+		if !credentials {
+			return nil
 		}
+		return f.keep(ctx, w, m, at, r.Enabled.Or(false))
+	})
+	if err != nil {
+		return Mirror{}, err
 	}
 	return show(p, m), nil
 }
 
 // keep puts the credentials into a Secret of the platform, which the mirror names where no tenant can write.
-func (f *Family) keep(ctx context.Context, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
-	secret := f.store.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
+func (f *Family) keep(ctx context.Context, w *declare.Writer, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
+	secret := f.credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
 		secret.Data[credential.PasswordKey] = []byte(at.password)
 	}
-	if err := f.writer.Create(ctx, secret); err != nil {
+	if err := w.Create(ctx, secret); err != nil {
 		return err
 	}
-	err := f.writer.Observe(ctx, m, func() { m.Status.SecretRef.Name = secret.Name })
+	err := w.Observe(ctx, m, func() { m.Status.SecretRef.Name = secret.Name })
 	if err == nil {
-		err = f.writer.Update(ctx, m, func() error {
+		err = w.Update(ctx, m, func() error {
 			m.Spec.Enabled = ptr.To(enabled)
 			return nil
 		})
 	}
 	if err != nil {
-		return errors.Join(err, f.writer.Discard(ctx, secret))
+		return errors.Join(err, w.Discard(ctx, secret))
 	}
 	return nil
 }
@@ -169,8 +158,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Mirror, error) {
-	p := s.Scope.Project
-	m, err := f.own(ctx, s, r.MirrorID)
+	m, err := f.mirrors.Get(ctx, s.Subject, r.MirrorID)
 	if err != nil {
 		return Mirror{}, err
 	}
@@ -180,55 +168,24 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err := change.apply(m.DeepCopy()); err != nil {
 		return Mirror{}, err
 	}
-	if err := f.writer.Allow(ctx, p, m); err != nil {
-		return Mirror{}, refusal.Of(err, "")
+	if m, err = f.mirrors.Update(ctx, s.Subject, r.MirrorID, change.apply); err != nil {
+		return Mirror{}, err
 	}
-	if err := f.writer.Update(ctx, m, func() error { return change.apply(m) }); err != nil {
-		return Mirror{}, refusal.Of(err, "")
-	}
-	return show(p, m), nil
+	return show(s.Scope.Project, m), nil
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *mirrorRequest) (endpoint.None, error) {
-	m, err := f.own(ctx, s, r.MirrorID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if err := f.writer.Allow(ctx, s.Scope.Project, m); err != nil {
-		return endpoint.None{}, refusal.Of(err, "")
-	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, m), "")
+	return endpoint.None{}, f.mirrors.Delete(ctx, s.Subject, r.MirrorID)
 }
 
-// sync asks the controller, which may be another process, by an annotation. It changes nothing of what is declared, so a project
-// that refuses changes over REST takes it.
+// sync asks the controller, which may be another process, by an annotation.
 func (f *Family) sync(ctx context.Context, s auth.Project, r *mirrorRequest) (endpoint.None, error) {
-	m, err := f.own(ctx, s, r.MirrorID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if !m.Spec.IsEnabled() {
-		return endpoint.None{}, endpoint.BadRequest("the mirror is not enabled")
-	}
-	err = f.writer.Update(ctx, m, func() error {
+	_, err := f.mirrors.Act(ctx, s.Subject, r.MirrorID, func(m *v1alpha1.RemoteMirror) error {
+		if !m.Spec.IsEnabled() {
+			return endpoint.BadRequest("the mirror is not enabled")
+		}
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationSync, f.clock.Now().UTC().Format(time.RFC3339Nano))
 		return nil
 	})
-	return endpoint.None{}, refusal.Of(err, "")
-}
-
-// own returns a copy of the project's mirror that has an id.
-func (f *Family) own(ctx context.Context, s auth.Project, id int64) (*v1alpha1.RemoteMirror, error) {
-	all, err := f.catalog.RemoteMirrorsOf(ctx, s.Scope.Project)
-	if err != nil {
-		return nil, err
-	}
-	m, ok, err := catalog.WithID(ctx, f.catalog, all, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, endpoint.NotFound("")
-	}
-	return m.DeepCopy(), nil
+	return endpoint.None{}, err
 }

@@ -2,11 +2,9 @@
 package triggertokens
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +13,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -41,7 +38,7 @@ type Uses interface {
 // Family serves trigger tokens.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
+	tokens  store.Identified[*v1alpha1.TriggerToken]
 	values  *credential.Store
 	uses    Uses
 	webURL  string
@@ -50,7 +47,8 @@ type Family struct {
 // New returns the family; values is where those of the tokens are, and webURL the address of the installation, without a slash at its
 // end.
 func New(cat *catalog.Catalog, w *declare.Writer, values *credential.Store, uses Uses, webURL string) *Family {
-	return &Family{catalog: cat, writer: w, values: values, uses: uses, webURL: webURL}
+	tokens := store.ByID(w, cat, store.OfProject(cat.TriggerTokensOf))
+	return &Family{catalog: cat, tokens: tokens, values: values, uses: uses, webURL: webURL}
 }
 
 // Table is "Pipeline trigger tokens" of the interface document, without the triggering itself.
@@ -74,13 +72,10 @@ type listRequest struct {
 }
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Token], error) {
-	all, err := f.catalog.TriggerTokensOf(ctx, s.Scope.Project)
+	all, err := f.tokens.List(ctx, s.Subject)
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
-	// What has no id yet is not known to the API.
-	all = slices.DeleteFunc(all, func(t *v1alpha1.TriggerToken) bool { return t.RESTID() == 0 })
-	slices.SortFunc(all, func(a, b *v1alpha1.TriggerToken) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
 	shown, err := f.show(ctx, s, endpoint.Rows(r.Paging, all)...)
 	if err != nil {
 		return endpoint.List[Token]{}, err
@@ -93,7 +88,7 @@ type tokenRequest struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, r *tokenRequest) (Token, error) {
-	t, err := f.own(ctx, s, r.TriggerID)
+	t, err := f.tokens.Get(ctx, s.Subject, r.TriggerID)
 	if err != nil {
 		return Token{}, err
 	}
@@ -113,9 +108,6 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := check(r.Description); err != nil {
 		return Token{}, err
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Token{}, refusal.Of(err, "")
-	}
 	t := &v1alpha1.TriggerToken{
 		// A project may have many of the same description.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Description, rand.Text())},
@@ -123,29 +115,26 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 			ProjectRef: catalog.ReferNamed(p), OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
 		},
 	}
-	if err := f.writer.Create(ctx, t); err != nil {
-		return Token{}, refusal.Of(err, "")
-	}
-	if err := f.issue(ctx, t, owner); err != nil {
-		// Nobody will learn its value.
-		return Token{}, errors.Join(err, f.writer.Discard(ctx, t))
+	err = f.tokens.Create(ctx, s.Subject, t, func(ctx context.Context, w *declare.Writer) error { return f.issue(ctx, w, t, owner) })
+	if err != nil {
+		return Token{}, err
 	}
 	return f.showOne(ctx, s, t)
 }
 
 // issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
 // controller, whichever is first, makes the Secret, and both come to the same digest.
-func (f *Family) issue(ctx context.Context, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
+func (f *Family) issue(ctx context.Context, w *declare.Writer, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
 	s := f.values.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
-	if err := f.writer.Ensure(ctx, s); err != nil {
+	if err := w.Ensure(ctx, s); err != nil {
 		return err
 	}
-	err := f.writer.Observe(ctx, t, func() {
+	err := w.Observe(ctx, t, func() {
 		t.Status.ID, t.Status.SecretRef.Name, t.Status.IssuedTo = t.RESTID(), s.Name, string(owner.UID)
 		t.Status.Digest = catalog.Digest(string(s.Data[credential.TokenKey]))
 	})
 	if err != nil {
-		return errors.Join(err, f.writer.Discard(ctx, s))
+		return errors.Join(err, w.Discard(ctx, s))
 	}
 	return nil
 }
@@ -156,7 +145,7 @@ type updateRequest struct {
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Token, error) {
-	t, err := f.own(ctx, s, r.TriggerID)
+	t, err := f.tokens.Get(ctx, s.Subject, r.TriggerID)
 	if err != nil {
 		return Token{}, err
 	}
@@ -170,46 +159,20 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err := check(r.Description.Or("")); err != nil {
 		return Token{}, err
 	}
-	if err := f.writer.Allow(ctx, s.Scope.Project, t); err != nil {
-		return Token{}, refusal.Of(err, "")
-	}
-	if r.Description.Set {
-		err = f.writer.Update(ctx, t, func() error {
+	t, err = f.tokens.Update(ctx, s.Subject, r.TriggerID, func(t *v1alpha1.TriggerToken) error {
+		if r.Description.Set {
 			t.Spec.Description = r.Description.Or("")
-			return nil
-		})
-		if err != nil {
-			return Token{}, refusal.Of(err, "")
 		}
+		return nil
+	})
+	if err != nil {
+		return Token{}, err
 	}
 	return f.showOne(ctx, s, t)
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *tokenRequest) (endpoint.None, error) {
-	t, err := f.own(ctx, s, r.TriggerID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if err := f.writer.Allow(ctx, s.Scope.Project, t); err != nil {
-		return endpoint.None{}, refusal.Of(err, "")
-	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, t), "")
-}
-
-// own returns a copy of the project's trigger token that has an id.
-func (f *Family) own(ctx context.Context, s auth.Project, id int64) (*v1alpha1.TriggerToken, error) {
-	all, err := f.catalog.TriggerTokensOf(ctx, s.Scope.Project)
-	if err != nil {
-		return nil, err
-	}
-	t, ok, err := catalog.WithID(ctx, f.catalog, all, id)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, endpoint.NotFound("")
-	}
-	return t.DeepCopy(), nil
+	return endpoint.None{}, f.tokens.Delete(ctx, s.Subject, r.TriggerID)
 }
 
 func check(description string) error {
