@@ -42,7 +42,7 @@ var _ endpoint.Guard = (*Guard)(nil)
 
 // Admit identifies the caller, then the subject, then compares them with what the endpoint needs. What the caller may not
 // see is not found; what he may see and not do is forbidden.
-func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
+func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
 	caller, err := g.identify(r)
 	// A token that is not good is none: then the address counts.
 	ctx := caller.keyed(r.Context())
@@ -52,7 +52,7 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]str
 	if err != nil {
 		return nil, nil, err
 	}
-	s := Subject{Caller: caller, endpoint: e, id: path[e.Located()]}
+	s := Subject{Caller: caller, endpoint: e, id: sent.Path[e.Located()]}
 	form, err := g.admit(ctx, &s)
 	if err != nil {
 		return nil, nil, err

@@ -99,6 +99,11 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 	if !known {
 		return fmt.Errorf("%s is no form of a subject", e.Subject())
 	}
+	for _, c := range e.Credentials() {
+		if c != endpoint.AccessToken {
+			return fmt.Errorf("nobody is known by a credential of the kind %s", c)
+		}
+	}
 	what := e.Ability()
 	if what == "" && f.about == aboutInstance {
 		return nil

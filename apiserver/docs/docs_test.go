@@ -20,7 +20,7 @@ import (
 
 type open struct{}
 
-func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
 	return r.Context(), endpoint.None{}, nil
 }
 

@@ -35,7 +35,9 @@ type filtered struct {
 func repeated[Req any](_ context.Context, _ endpoint.None, r *Req) (any, error) { return r, nil }
 
 // nothing is a handler that has nothing to say.
-func nothing[Req any](context.Context, endpoint.None, *Req) (endpoint.None, error) { return endpoint.None{}, nil }
+func nothing[Req any](context.Context, endpoint.None, *Req) (endpoint.None, error) {
+	return endpoint.None{}, nil
+}
 
 var binding = endpoint.Table{
 	endpoint.Get("/things", repeated[filtered]),

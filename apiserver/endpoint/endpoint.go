@@ -64,6 +64,9 @@ type Endpoint struct {
 	locatedDoc string
 	anonymous  Anonymous
 
+	credentials []Credential
+	carried     []carrier
+
 	denial      *Error
 	conditional bool
 	download    bool
@@ -148,7 +151,7 @@ func newEndpoint[S, Req, Resp any](method, path string, status int, handler Func
 		e.located, e.locatedDoc, named = named[0], l.Parameter(), named[1:]
 	}
 	e.request = compile(reflect.TypeFor[Req](), path, named)
-	e.scopes = []string{"api"}
+	e.scopes, e.credentials = []string{"api"}, []Credential{AccessToken}
 	if method == http.MethodGet {
 		e.scopes, e.maxBody = []string{"api", "read_api"}, maxReadBody
 	}

@@ -47,7 +47,7 @@ func echo(_ context.Context, _ endpoint.None, r *request) (any, error) { return 
 // open admits everybody.
 type open struct{}
 
-func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+func (open) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
 	return r.Context(), endpoint.None{}, nil
 }
 

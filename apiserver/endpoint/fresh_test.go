@@ -18,7 +18,7 @@ import (
 // fickle lets a request in as long as nobody says otherwise.
 type fickle struct{ refused *bool }
 
-func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
 	if *f.refused {
 		return nil, nil, endpoint.Forbidden("")
 	}

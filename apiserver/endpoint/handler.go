@@ -25,9 +25,9 @@ import (
 
 // Guard says who calls, and whether he may.
 type Guard interface {
-	// Admit is asked before the parameters of a request are read. It returns the context and the subject that the handler gets, or an
+	// Admit is asked before the parameters of a request are read, unless they may have a credential. It returns the context and the subject that the handler gets, or an
 	// *Error for the client. The subject has the type that the endpoint names.
-	Admit(r *http.Request, e *Endpoint, path map[string]string) (ctx context.Context, subject any, err error)
+	Admit(r *http.Request, e *Endpoint, sent Sent) (ctx context.Context, subject any, err error)
 	// Check returns an error for an endpoint that Admit can admit nobody to, because it does not know its subject or its ability.
 	Check(e *Endpoint) error
 }
@@ -163,7 +163,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 		err = h.write(w, r, e, a)
 	}
 	if err != nil {
-		err = h.wait(w, r, e, path, a, err)
+		err = h.wait(w, r, e, a, err)
 	}
 	if err != nil {
 		h.fail(w, r, err)
@@ -185,18 +185,28 @@ func (o *observed) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
+// admit asks the Guard.
+func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (ctx context.Context, subject any, err error) {
+	if err := h.carried(w, r, e, a); err != nil {
+		return nil, nil, err
+	}
+	ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
+	if h.outdated(r, err) {
+		ctx, subject, err = h.options.Guard.Admit(r, e, a.known)
+	}
+	return ctx, subject, err
+}
+
 // call has the handler of an endpoint answer a request, and puts what comes of it into a.
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer) error {
+	a.known.Path = path
 	if r.ContentLength > e.most() {
 		return tooLarge()
 	}
 	if e.download && hotlinked(r) {
 		return Message(http.StatusNotAcceptable, "406 Not Acceptable")
 	}
-	ctx, subject, err := h.options.Guard.Admit(r, e, path)
-	if h.outdated(r, err) {
-		ctx, subject, err = h.options.Guard.Admit(r, e, path)
-	}
+	ctx, subject, err := h.admit(w, r, e, a)
 	if err != nil {
 		return err
 	}
@@ -204,29 +214,31 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	if a.weigh, err = h.admitBody(ctx, w, r, e); err != nil {
 		return err
 	}
-	if a.sent, err = h.read(ctx, w, r, e, a); err != nil {
-		return err
+	if a.sent == nil {
+		if a.sent, err = h.read(ctx, w, r, e, a); err != nil {
+			return err
+		}
+		received(w, r)
 	}
-	received(w, r)
 	if err := h.admitWrite(ctx, r, a); err != nil {
 		return err
 	}
 	if (hasBody(r) || !reads(r)) && time.Since(admitted) > h.options.Fresh {
-		if ctx, subject, err = h.options.Guard.Admit(r, e, path); err != nil {
+		if ctx, subject, err = h.options.Guard.Admit(r, e, a.known); err != nil {
 			return err
 		}
 	}
 	if a.request, err = e.parameters(a.sent, path); err != nil {
 		return err
 	}
-	if a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, subject, a.request); h.outdated(r, err) {
-		if ctx, subject, err = h.options.Guard.Admit(r, e, path); err != nil {
+	if a.response, err = e.answer(h.withPolling(ctx, r, e, a), r, subject, a.request); h.outdated(r, err) {
+		if ctx, subject, err = h.options.Guard.Admit(r, e, a.known); err != nil {
 			return err
 		}
 		if a.request, err = e.parameters(a.sent, path); err != nil {
 			return err
 		}
-		a.response, err = e.answer(h.withPolling(ctx, r, e, path), r, subject, a.request)
+		a.response, err = e.answer(h.withPolling(ctx, r, e, a), r, subject, a.request)
 	}
 	a.hold = h.hold(ctx)
 	return err

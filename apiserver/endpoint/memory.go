@@ -75,6 +75,7 @@ func short(r *http.Request) bool {
 type answer struct {
 	request, response any
 	sent              tree
+	known             Sent
 	// kept is what was uploaded; nil for nothing.
 	kept *spool
 	// weigh says how much is held, first for the body and then for the answer; nil where nothing is.
@@ -162,7 +163,7 @@ func (b *buffers) put(buffer *bytes.Buffer) {
 
 // wait answers a request when there is room, where failed is noRoom; other errors it returns. Meanwhile nothing is held: what was only read
 // is looked up once more.
-func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer, failed error) error {
+func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer, failed error) error {
 	var full noRoom
 	if !errors.As(failed, &full) {
 		return failed
@@ -176,7 +177,7 @@ func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	}
 	a.weigh = weigh
 	if reads(r) {
-		ctx, subject, err := h.options.Guard.Admit(r, e, path)
+		ctx, subject, err := h.options.Guard.Admit(r, e, a.known)
 		if err != nil {
 			return err
 		}

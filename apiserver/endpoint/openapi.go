@@ -116,6 +116,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	if e.anonymous == Served {
 		op["security"] = append([]object{{}}, security...)
 	}
+	if !slices.Equal(e.credentials, []Credential{AccessToken}) {
+		op["x-credentials"] = e.credentials
+	}
 	if e.perMinute > 0 {
 		op["x-rate-limit"] = object{"requests": e.perMinute, "seconds": 60}
 	}

@@ -20,7 +20,7 @@ type behind struct {
 }
 
 // Admit implements endpoint.Guard.
-func (b *behind) Admit(r *http.Request, _ *endpoint.Endpoint, _ map[string]string) (context.Context, any, error) {
+func (b *behind) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
 	b.admitted++
 	if !b.known {
 		return nil, nil, endpoint.NotFound("Project")

@@ -25,14 +25,14 @@ type polling struct {
 }
 
 // withPolling returns the context of a handler that may wait.
-func (h *Handler) withPolling(ctx context.Context, r *http.Request, e *Endpoint, path map[string]string) context.Context {
+func (h *Handler) withPolling(ctx context.Context, r *http.Request, e *Endpoint, a *answer) context.Context {
 	if e.polls == 0 {
 		return ctx
 	}
 	return context.WithValue(ctx, pollKey{}, polling{
 		until: time.Now().Add(e.polls), stopped: h.options.Stopping, fresh: h.options.Fresh,
 		again: func() error {
-			_, _, err := h.options.Guard.Admit(r, e, path)
+			_, _, err := h.options.Guard.Admit(r, e, a.known)
 			return err
 		},
 	})

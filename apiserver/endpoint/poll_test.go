@@ -28,11 +28,11 @@ type queue struct {
 }
 
 // Admit implements endpoint.Guard.
-func (q *queue) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
+func (q *queue) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
 	if q.revoked {
 		return nil, nil, endpoint.Unauthorized("")
 	}
-	return q.open.Admit(r, e, path)
+	return q.open.Admit(r, e, sent)
 }
 
 func (q *queue) change() <-chan struct{} {

@@ -25,8 +25,12 @@ func (e *Endpoint) Uploads(each, all int64) *Endpoint {
 	return e
 }
 
-// check panics where an endpoint takes files without a limit.
+// check panics where an endpoint takes files without a limit, or by a credential that stands among them: the caller is known before files
+// are read.
 func (e *Endpoint) check() {
+	if len(e.carried) > 0 && (e.uploads != nil || e.request.raw != nil) {
+		panic("endpoint: " + e.String() + " takes files or a raw body, so its credentials must be in a header")
+	}
 	for name, is := range e.request.files {
 		if is && e.uploads == nil {
 			panic("endpoint: " + e.String() + " takes the file " + name + " and needs Uploads")

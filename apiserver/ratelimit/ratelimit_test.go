@@ -30,7 +30,7 @@ var at = time.Date(2026, 6, 15, 12, 30, 20, 0, time.UTC)
 // guard admits who says in a header which user he is, and counts as the guard of the forge does.
 type guard struct{}
 
-func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string) (context.Context, any, error) {
+func (guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
 	ctx := r.Context()
 	user, err := strconv.ParseInt(r.Header.Get("User"), 10, 64)
 	if err == nil {
@@ -42,7 +42,7 @@ func (guard) Admit(r *http.Request, e *endpoint.Endpoint, path map[string]string
 	if err != nil && r.Header.Get("User") != "" {
 		return nil, nil, endpoint.Unauthorized("")
 	}
-	return ctx, endpoint.None{}, CountEndpoint(ctx, e, func() string { return path["id"] })
+	return ctx, endpoint.None{}, CountEndpoint(ctx, e, func() string { return sent.Path["id"] })
 }
 
 func (guard) Check(*endpoint.Endpoint) error { return nil }

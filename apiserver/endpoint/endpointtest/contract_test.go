@@ -32,7 +32,7 @@ var table = endpoint.Table{
 // closed admits nobody.
 type closed struct{}
 
-func (closed) Admit(*http.Request, *endpoint.Endpoint, map[string]string) (context.Context, any, error) {
+func (closed) Admit(*http.Request, *endpoint.Endpoint, endpoint.Sent) (context.Context, any, error) {
 	return nil, nil, endpoint.Unauthorized("")
 }
 

@@ -1,0 +1,100 @@
+package endpoint_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+)
+
+// bearer is who shows a credential.
+type bearer struct{ name string }
+
+// doorman admits who shows the credential of the kind that the endpoint takes.
+type doorman struct{ asked int }
+
+func (d *doorman) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
+	d.asked++
+	for _, c := range e.Credentials() {
+		if sent.Credentials[c] == "good" || c == endpoint.AccessToken && r.Header.Get("PRIVATE-TOKEN") == "good" {
+			return r.Context(), bearer{string(c)}, nil
+		}
+	}
+	return nil, nil, endpoint.Unauthorized("")
+}
+
+func (*doorman) Check(*endpoint.Endpoint) error { return nil }
+
+func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
+	type request struct {
+		Ref string `param:"ref"`
+	}
+	who := func(_ context.Context, b bearer, r *request) (string, error) { return b.name + " " + r.Ref, nil }
+	table := endpoint.Table{
+		endpoint.Post("/trigger", who).Takes(endpoint.TriggerToken, endpoint.JobToken).Carries(endpoint.TriggerToken, "token"),
+		endpoint.Get("/job", who).Takes(endpoint.AccessToken, endpoint.JobToken).Carries(endpoint.JobToken, "job_token"),
+		endpoint.Post("/usual", who),
+	}
+	const form, json = "application/x-www-form-urlencoded", "application/json"
+	tests := map[string]struct {
+		request, kind, body string
+		want                string
+		asked               int
+	}{
+		"in a form":                       {"POST /trigger", form, "token=good&ref=main", `201 "trigger_token main"`, 1},
+		"in JSON":                         {"POST /trigger", json, `{"token":"good","ref":"main"}`, `201 "trigger_token main"`, 1},
+		"in the query":                    {"POST /trigger?token=good&ref=main", "", "", `201 "trigger_token main"`, 1},
+		"in the query of a GET":           {"GET /job?job_token=good&ref=main", "", "", `200 "job_token main"`, 1},
+		"one that is not good":            {"POST /trigger", form, "token=bad", `401 {"message":"401 Unauthorized"}`, 1},
+		"none":                            {"POST /trigger", form, "ref=main", `401 {"message":"401 Unauthorized"}`, 1},
+		"one of another kind":             {"POST /trigger", form, "job_token=good", `401 {"message":"401 Unauthorized"}`, 1},
+		"one that is no text":             {"POST /trigger", json, `{"token":["good"]}`, `400 {"error":"token is invalid"}`, 0},
+		"in a long body":                  {"POST /trigger", form, "token=good&ref=" + strings.Repeat("x", 64<<10), `413 {"message":"413 Request Entity Too Large"}`, 0},
+		"where the endpoint carries none": {"POST /usual", form, "token=good", `401 {"message":"401 Unauthorized"}`, 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := &doorman{}
+			h := endpoint.NewHandler(endpoint.Options{Guard: d, Log: logr.Discard(), BaseURL: &url.URL{}}, table)
+			method, target, _ := strings.Cut(tt.request, " ")
+			r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(tt.body))
+			if tt.kind != "" {
+				r.Header.Set("Content-Type", tt.kind)
+			} else {
+				r.Body, r.ContentLength = http.NoBody, 0
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if got := fmt.Sprintf("%d %s", w.Code, w.Body); got != tt.want || d.asked != tt.asked {
+				t.Errorf("got %s, and the guard was asked %d times; want %s, %d", got, d.asked, tt.want, tt.asked)
+			}
+		})
+	}
+}
+
+// Nobody is made to wait for the body of somebody who is refused.
+func TestEndpoint_readsNoBodyBeforeTheCallerIsKnown(t *testing.T) {
+	who := func(_ context.Context, b bearer, _ *endpoint.None) (string, error) { return b.name, nil }
+	h := endpoint.NewHandler(endpoint.Options{Guard: &doorman{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{endpoint.Post("/usual", who)})
+	body := &untouched{t}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/usual", body))
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("got %d", w.Code)
+	}
+}
+
+// untouched is a body that nobody must read.
+type untouched struct{ t *testing.T }
+
+func (u *untouched) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, http.ErrBodyReadAfterClose
+}
