@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
@@ -56,7 +58,7 @@ func (s *Store[K, T]) get(ctx context.Context, of auth.Subject, key K, missing s
 // Create makes an object of the subject's project, and then what goes with it, such as its Secret: where that fails, the object is taken
 // back. The error is declare.ErrExists where the name is taken.
 func (s *Store[K, T]) Create(ctx context.Context, of auth.Subject, obj T, then ...func(context.Context, *declare.Writer) error) error {
-	err := s.writer.Allow(ctx, of.Scope.Project, nil)
+	err := s.allow(ctx, of, nil)
 	if err == nil {
 		err = s.writer.Create(ctx, obj)
 	}
@@ -78,10 +80,57 @@ func (s *Store[K, T]) Update(ctx context.Context, of auth.Subject, key K, change
 	if err != nil {
 		return obj, err
 	}
-	if err := s.writer.Allow(ctx, of.Scope.Project, found); err != nil {
+	if err := s.allow(ctx, of, found); err != nil {
 		return obj, refusal.Of(err, s.missing)
 	}
 	return s.update(ctx, found, change)
+}
+
+// UpdateOrCreate is Update for an object that is made, from fresh, where there is none yet.
+func (s *Store[K, T]) UpdateOrCreate(ctx context.Context, of auth.Subject, key K, fresh func() T, change func(T) error) error {
+	_, err := s.find(ctx, of.Scope, key)
+	if errors.Is(err, catalog.ErrNotFound) {
+		if err = s.createChanged(ctx, of, fresh(), change); !errors.Is(err, declare.ErrExists) {
+			return err
+		}
+		err = s.awaitOther(ctx, of, key, fresh())
+	}
+	if err == nil {
+		_, err = s.Update(ctx, of, key, change)
+	}
+	return err
+}
+
+// createChanged is Create for an object that the change makes what it is to be.
+func (s *Store[K, T]) createChanged(ctx context.Context, of auth.Subject, obj T, change func(T) error) error {
+	if err := s.allow(ctx, of, nil); err != nil {
+		return refusal.Of(err, "")
+	}
+	if err := change(obj); err != nil {
+		return err
+	}
+	return s.Create(ctx, of, obj)
+}
+
+// awaitOther waits until the cache shows what somebody else has made under the name of obj. The error is 409 where that is not the object
+// of the key: another project's has the name.
+func (s *Store[K, T]) awaitOther(ctx context.Context, of auth.Subject, key K, obj T) error {
+	if err := s.writer.Ensure(ctx, obj); err != nil {
+		return refusal.Of(err, "")
+	}
+	holder, err := s.find(ctx, of.Scope, key)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && holder.GetUID() != obj.GetUID() {
+		return endpoint.Conflict("")
+	}
+	return err
+}
+
+// allow asks the project of a subject whether it takes a write; a group takes all.
+func (s *Store[K, T]) allow(ctx context.Context, of auth.Subject, obj client.Object) error {
+	if of.Scope.Project == nil {
+		return nil
+	}
+	return s.writer.Allow(ctx, of.Scope.Project, obj)
 }
 
 func (s *Store[K, T]) update(ctx context.Context, found T, change func(T) error) (T, error) {
@@ -107,7 +156,7 @@ func (s *Store[K, T]) Delete(ctx context.Context, of auth.Subject, key K) error 
 		return err
 	}
 	obj := found.DeepCopyObject().(T)
-	err = s.writer.Allow(ctx, of.Scope.Project, obj)
+	err = s.allow(ctx, of, obj)
 	if err == nil {
 		err = conditional.Delete(ctx, s.writer, obj)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/project"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
@@ -23,14 +24,24 @@ import (
 // Family serves the job token scopes of projects.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
+	scopes  *store.Store[only, *v1alpha1.JobTokenScope]
 	guard   *auth.Guard
 	webURL  string
 }
 
+// only is the key of the one job token scope that a project has.
+type only struct{}
+
 // New returns the family. webURL is the address of the installation.
 func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard, webURL string) *Family {
-	return &Family{catalog: cat, writer: w, guard: g, webURL: webURL}
+	own := func(ctx context.Context, in catalog.Scope, _ only) (*v1alpha1.JobTokenScope, error) {
+		s, err := cat.JobTokenScopeOf(ctx, in)
+		if err == nil && s == nil {
+			err = catalog.ErrNotFound
+		}
+		return s, err
+	}
+	return &Family{catalog: cat, scopes: store.New(w, own), guard: g, webURL: webURL}
 }
 
 // Table lists the endpoints.

@@ -3,12 +3,14 @@ package protectedbranches
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -22,26 +24,26 @@ const (
 
 // protect declares a protection. It takes the place of the one that a project makes for its default branch, some time after
 // it was made itself: whether that is there already makes no difference to the client.
-func (f *Family) protect(ctx context.Context, s auth.Project, scope catalog.Scope, b *v1alpha1.ProtectedBranch) error {
-	holder, err := f.catalog.ProtectionOf(ctx, scope, b.Spec.Branch)
+func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
+	holder, err := f.catalog.ProtectionOf(ctx, s.Scope, b.Spec.Branch)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if holder == nil {
 		if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
-			return err
+			return nil, err
 		}
-		if err := f.writer.Create(ctx, b); !errors.Is(err, declare.ErrExists) {
-			return err
+		if err := f.protections.Create(ctx, s.Subject, b); !errors.Is(err, declare.ErrExists) {
+			return b, err
 		}
-		if holder, err = f.shown(ctx, scope, b.Spec.Branch); err != nil {
-			return err
+		if holder, err = f.shown(ctx, s.Scope, b.Spec.Branch); err != nil {
+			return nil, err
 		}
 	}
 	if holder == nil || !catalog.IsDefaultProtection(holder) {
-		return exists(b.Spec.Branch)
+		return nil, exists(b.Spec.Branch)
 	}
-	return f.replace(ctx, s, holder, b)
+	return f.replace(ctx, s, b.Spec)
 }
 
 // shown waits for the protection of a branch that somebody else has made just now; nil when it does not appear.
@@ -57,15 +59,13 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) 
 	return holder, err
 }
 
-// replace has the protection that a project made be what b says. b has the result.
-func (f *Family) replace(ctx context.Context, s auth.Project, holder, b *v1alpha1.ProtectedBranch) error {
-	wanted := b.Spec
-	holder.DeepCopyInto(b)
-	err := f.writer.Update(ctx, b, func() error {
+// replace has the protection that a project made be what is wanted.
+func (f *Family) replace(ctx context.Context, s auth.Project, wanted v1alpha1.ProtectedBranchSpec) (*v1alpha1.ProtectedBranch, error) {
+	b, err := f.protections.Update(ctx, s.Subject, wanted.Branch, func(b *v1alpha1.ProtectedBranch) error {
 		if !catalog.IsDefaultProtection(b) {
 			return exists(wanted.Branch)
 		}
-		if err := f.changeable(ctx, s, b); err != nil {
+		if err := f.checkUnprotect(ctx, s, b); err != nil {
 			return err
 		}
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
@@ -74,8 +74,9 @@ func (f *Family) replace(ctx context.Context, s auth.Project, holder, b *v1alpha
 		_, err := accesslevel.Assign(ctx, f.ids, b)
 		return err
 	})
-	if errors.Is(err, declare.ErrGone) {
-		return exists(wanted.Branch)
+	var refused *endpoint.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound { // somebody has removed it meanwhile
+		return nil, exists(wanted.Branch)
 	}
-	return err
+	return b, err
 }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
@@ -26,16 +25,24 @@ import (
 // Family serves the protected branches of projects.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
-	ids     accesslevel.Allocator
-	guard   *auth.Guard
+	// protections are a project's own, by what they protect: inherited ones are changed where they are declared.
+	protections *store.Store[string, *v1alpha1.ProtectedBranch]
+	ids         accesslevel.Allocator
+	guard       *auth.Guard
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
 func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {
-	return &Family{catalog: cat, writer: w, ids: ids, guard: guard}
+	own := func(ctx context.Context, in catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
+		b, err := cat.ProtectionOf(ctx, in, name)
+		if err == nil && b == nil {
+			err = catalog.ErrNotFound
+		}
+		return b, err
+	}
+	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard}
 }
 
 // Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
@@ -170,11 +177,9 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := check(b); err != nil {
 		return Branch{}, err
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Branch{}, refusal.Of(err, "")
-	}
-	if err := f.protect(ctx, s, scope, b); err != nil {
-		return Branch{}, refusal.Of(err, "")
+	b, err := f.protect(ctx, s, b)
+	if err != nil {
+		return Branch{}, err
 	}
 	return f.show(ctx, scope, b)
 }
@@ -195,40 +200,24 @@ type updateRequest struct {
 // update changes the levels in place, all in one write, so that the branch is protected throughout. What somebody has changed
 // is not the protection that the project made any more.
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Branch, error) {
-	scope := s.Scope
-	b, err := f.own(ctx, s, scope, r.Name)
-	if err != nil {
+	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return Branch{}, err
 	}
-	err = f.writer.Update(ctx, b, func() error {
+	b, err := f.protections.Update(ctx, s.Subject, r.Name, func(b *v1alpha1.ProtectedBranch) error {
 		delete(b.Labels, v1alpha1.LabelDefaultProtection)
 		b.Spec.AllowForcePush = r.AllowForcePush.Or(b.Spec.AllowForcePush)
 		b.Spec.CodeOwnerApprovalRequired = r.CodeOwnerApproval.Or(b.Spec.CodeOwnerApprovalRequired)
-		return f.change(ctx, scope, b, r)
+		return f.change(ctx, s.Scope, b, r)
 	})
 	if err != nil {
-		return Branch{}, refusal.Of(err, "")
+		return Branch{}, err
 	}
-	return f.show(ctx, scope, b)
+	return f.show(ctx, s.Scope, b)
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *nameRequest) (endpoint.None, error) {
-	b, err := f.own(ctx, s, s.Scope, r.Name)
-	if err != nil {
+	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return endpoint.None{}, err
 	}
-	return endpoint.None{}, refusal.Of(conditional.Delete(ctx, f.writer, b), "")
-}
-
-// own returns a copy of the project's own protection of a name, if it may be changed: inherited ones are changed where they
-// are declared.
-func (f *Family) own(ctx context.Context, s auth.Project, scope catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
-	b, err := f.catalog.ProtectionOf(ctx, scope, name)
-	if err != nil {
-		return nil, err
-	}
-	if b == nil {
-		return nil, endpoint.NotFound("")
-	}
-	return b.DeepCopy(), f.changeable(ctx, s, b)
+	return endpoint.None{}, f.protections.Delete(ctx, s.Subject, r.Name)
 }

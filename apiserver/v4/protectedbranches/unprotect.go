@@ -7,22 +7,25 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// changeable refuses to change or remove a protection of the request's project: to those whom its unprotect levels do not let
-// through, and when its declaration is not for REST callers to change.
-func (f *Family) changeable(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) error {
-	may, err := f.mayUnprotect(ctx, s, b)
+// changeable refuses to change or remove the project's own protection of a name to those whom its unprotect levels do not let through.
+func (f *Family) changeable(ctx context.Context, s auth.Project, name string) error {
+	b, err := f.protections.Get(ctx, s.Subject, name)
 	if err != nil {
 		return err
 	}
-	if !may {
-		return endpoint.Forbidden("")
+	return f.checkUnprotect(ctx, s, b)
+}
+
+func (f *Family) checkUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) error {
+	may, err := f.mayUnprotect(ctx, s, b)
+	if err == nil && !may {
+		err = endpoint.Forbidden("")
 	}
-	return refusal.Of(f.writer.Allow(ctx, s.Scope.Project, b), "")
+	return err
 }
 
 // mayUnprotect reports whether a caller who may write protections may change or remove this one.
