@@ -74,7 +74,7 @@ type form struct {
 	of    func(Subject) any
 }
 
-// formOf returns the form of a type; false where it is none.
+// formOf returns the form that a type stands for; false for any other type.
 func formOf(t reflect.Type) (form, bool) {
 	switch t {
 	case reflect.TypeFor[Project]():

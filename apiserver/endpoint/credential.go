@@ -18,7 +18,7 @@ const (
 	ClientKey    Credential = "client_key"
 )
 
-// maxCarrying is how long a body may be that has a credential: it is read before anybody knows whose it is.
+// maxCarrying bounds a body that can have a credential: it is read before the caller is known.
 const maxCarrying = freeBody
 
 // Takes replaces the kinds of credentials by which callers of the endpoint are known.

@@ -95,15 +95,16 @@ type Located interface {
 	Parameter() string
 }
 
-// Anonymous is what callers meet whom nobody knows.
+// Anonymous says how an endpoint treats callers who show no credential.
 type Anonymous int
 
 const (
-	// Refused is 401, whatever they ask about.
+	// Refused answers with 401, whatever the request is about.
 	Refused Anonymous = iota
-	// Hidden is 404 for a subject that they may not see, as if it did not exist, and otherwise what everybody meets who lacks the ability.
+	// Hidden answers with 404 for a subject that the public cannot see, as if it did not exist, and otherwise as it answers every caller
+	// without the ability.
 	Hidden
-	// Served is what everybody meets: it depends on what the subject shows to the public.
+	// Served answers as it answers everybody: the subject decides what it shows to the public.
 	Served
 )
 
@@ -170,7 +171,7 @@ func (e *Endpoint) Needs(a Ability) *Endpoint {
 	return e
 }
 
-// Anonymous replaces what callers meet whom nobody knows, which is Refused.
+// Anonymous sets how the endpoint treats callers who show no credential. The default is Refused.
 func (e *Endpoint) Anonymous(a Anonymous) *Endpoint {
 	e.anonymous = a
 	return e
@@ -226,7 +227,7 @@ func (e *Endpoint) Subject() reflect.Type { return e.subject }
 // Located is the path parameter that names the subject; empty where none does.
 func (e *Endpoint) Located() string { return e.located }
 
-// ForAnonymous is what callers meet whom nobody knows.
+// ForAnonymous returns how the endpoint treats callers who show no credential.
 func (e *Endpoint) ForAnonymous() Anonymous { return e.anonymous }
 
 // String is the method and path.
