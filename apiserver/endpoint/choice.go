@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// choice is parameters of which some have to be sent, null or not, or no more than one.
+// choice is a set of parameters of which the client must send some, null or not, or at most one.
 type choice struct {
 	tag, group string
 	names      []string

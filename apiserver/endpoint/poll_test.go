@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// queue is jobs that others put in, and a guard that may have to take back whom it has let in.
+// queue holds jobs that others put in. As a guard it can refuse a caller whom it admitted before.
 type queue struct {
 	open
 	mutex   sync.Mutex

@@ -32,7 +32,7 @@ func (p *plan) compileRaw(sf reflect.StructField) {
 		return
 	}
 	if sf.Type != fileType || types == "" {
-		panic("endpoint: " + sf.Name + " is to be a File, and its tag body a list of media types")
+		panic("endpoint: " + sf.Name + " must be a File, and its tag body a list of media types")
 	}
 	_, ranged := sf.Tag.Lookup("range")
 	p.raw = &rawBody{index: sf.Index, types: strings.Split(types, ","), ranged: ranged}
@@ -125,7 +125,7 @@ func (e *Endpoint) readRaw(r *http.Request, kept *spool) (tree, error) {
 	}
 }
 
-// unzip returns the body of a request without its encoding, and what is to be said where it cannot be read.
+// unzip returns the body of a request without its encoding, and the answer for a body that cannot be read.
 func unzip(r *http.Request) (what string, from io.Reader, err error) {
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":

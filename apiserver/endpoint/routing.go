@@ -7,7 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// TrailingSlash serves the path with a slash at its end, too. Of other endpoints such a path is none.
+// TrailingSlash serves the path with a slash at its end, too. Other endpoints answer such a path with 404.
 func (e *Endpoint) TrailingSlash() *Endpoint {
 	e.slash = true
 	return e

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// served are methods and paths of which each kind of segment follows each other.
+// served are methods and paths in which each kind of segment follows each other kind.
 var served = strings.Fields(`
 	GET /version GET /user GET /users POST /users GET /users/{id} PUT /users/{id} DELETE /users/{id} POST /users/{id}/block
 	GET /groups POST /groups GET /groups/{id} PUT /groups/{id} DELETE /groups/{id} GET /groups/{id}/members GET /groups/{id}/members/all
