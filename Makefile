@@ -68,6 +68,7 @@ generate: ## Generate Go code from the API types.
 .PHONY: manifests
 manifests: ## Generate the custom resource definitions, the permissions, and the chart's copy of config.
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd
+	@go run ./hack/kinds
 	@$(CONTROLLER_GEN) rbac:roleName=forgeplane-manager paths=./cmd/... paths=./controllers/... paths=./apiserver/... paths=./internal/... output:rbac:dir=config/rbac
 	@rm -rf charts/forgeplane/files && mkdir charts/forgeplane/files && cp -R config/crd config/rbac config/admission charts/forgeplane/files
 

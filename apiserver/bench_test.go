@@ -13,11 +13,14 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // BenchmarkREST serves the requests that make bench counts, without a network, and reports what each allocates. The rows
@@ -48,10 +51,11 @@ func BenchmarkREST(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	db := databasetest.Open(b, databasetest.SQLite(b), subscription.Migrations(), tokenuse.Migrations())
 	cat, clock, ids := w.Catalog(), clocktesting.NewFakePassiveClock(noon), &counter{last: 1 << 20}
 	handler := newREST(restOptions{
 		external: external, version: "test", catalog: cat, guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, nil), cat, nil),
-		writer: declare.NewWriter(nil, nil, ids), ids: ids, activity: activitytest.Open(b), log: logr.Discard(), clock: clock, home: "home",
+		writer: store.NewWriter(declare.NewWriter(nil, nil, ids)), ids: ids, subscriptions: subscription.New(db, clock), uses: tokenuse.New(db), log: logr.Discard(), clock: clock, home: "home",
 		credentials: credential.NewStore(w.Reader(), familytest.Namespace),
 	})
 	for _, path := range []string{

@@ -135,7 +135,7 @@ func (g *gitAccess) rules(ctx context.Context, p *v1alpha1.Project, branches []s
 	if err != nil {
 		return nil, err
 	}
-	return g.catalog.Rules(ctx, scope, branches)
+	return protection.Rules(ctx, g.catalog, scope, branches)
 }
 
 func readOnly(p *v1alpha1.Project) string {
@@ -151,7 +151,7 @@ func readOnly(p *v1alpha1.Project) string {
 
 // Pushed has the status of the project brought up to date, after the answer.
 func (g *gitAccess) Pushed(ctx context.Context, p *githttp.Project, _ []hook.Update) {
-	project, err := g.catalog.ProjectByID(ctx, p.ID)
+	project, err := catalog.ByID[*v1alpha1.Project](ctx, g.catalog, p.ID)
 	if err != nil {
 		// It went away while it was pushed to.
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
@@ -112,7 +113,7 @@ func TestMemory_isBoundedWhateverOneClientDoesNotTake(t *testing.T) {
 	engine := git.Options{Memory: fair.NewMemory("test", limits), Slots: git.DefaultSlots()}
 	engine.Slots.Blobs.Wait = limits.Wait
 	w := newWorldWith(t, v1alpha1.VisibilityPublic, engine)
-	app, err := w.store.world.Catalog().ProjectByID(t.Context(), projectID)
+	app, err := catalog.ByID[*v1alpha1.Project](t.Context(), w.store.world.Catalog(), projectID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // TestWhatCostsMuchIsHadFiveTimesAMinute counts archives of all forms together, and of files only the large ones.
@@ -19,7 +20,7 @@ func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
 	w := newWorld(t, v1alpha1.VisibilityPublic)
 	c := history(t)
 	c.Commit(t, "large", strings.Repeat("0123456789abcde\n", 10<<16+1))
-	app, err := w.store.world.Catalog().ProjectByID(t.Context(), projectID)
+	app, err := catalog.ByID[*v1alpha1.Project](t.Context(), w.store.world.Catalog(), projectID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,11 @@ func TestWhatCostsMuchIsHadFiveTimesAMinute(t *testing.T) {
 	for e := range w.handler.Endpoints() {
 		if limit, what := e.Limit(); limit > 0 && !slices.Contains(Costly(), what) {
 			t.Errorf("%s %s is limited for %q, which no operator can change", e.Method(), e.Path(), what)
+		}
+		for _, l := range e.LimitsBy() {
+			if !slices.Contains(Costly(), l.What) {
+				t.Errorf("%s is limited for %q, which no operator can change", e, l.What)
+			}
 		}
 	}
 	get := func(path string) string {

@@ -111,6 +111,12 @@ func measure(t *testing.T) *table {
 			t.Errorf("%s: it is published as one that serves callers without a token, or not, and does the opposite", s)
 		}
 	}
+	for e := range asked[0].world.handler.Endpoints() {
+		own := slices.ContainsFunc(variants[e.String()], func(s sample) bool { return s.own != nil })
+		if rule, _ := e.Rule(); rule != "" && !own {
+			t.Errorf("%s: it has the rule %s: ask for something of the caller's own in requests_test.go", e, rule)
+		}
+	}
 	return m
 }
 

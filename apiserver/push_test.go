@@ -55,7 +55,7 @@ func newPushing(t *testing.T) *pushing {
 	var err error
 	p.handler, err = githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: &hooks.Server, HooksDir: hooks.Dir, HookSocket: hooks.Socket,
-		Writers: new(git.Writers), Log: testr.New(t),
+		Log: testr.New(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/feature"
 )
 
 // sample is a request that succeeds, if its caller is let in.
@@ -67,6 +68,7 @@ func (s sample) target(user int64) string {
 // named is what the parameters of paths are, by the segment before. An endpoint whose parameters are not among these is
 // answered 404 for everybody, which the test reports.
 var named = map[string]string{
+	"features/{name}":               feature.SSHCertificates,
 	"projects/{id}":                 strconv.Itoa(projectID),
 	"users/{id}":                    strconv.Itoa(targetID),
 	"users/{user_id}":               strconv.Itoa(targetID),
@@ -89,8 +91,9 @@ var named = map[string]string{
 
 // bodies are what the requests say that have to say something.
 var bodies = map[string]string{
-	"POST /users":     `{"email":"new@forge.example","name":"New","username":"new"}`,
-	"PUT /users/{id}": `{"name":"Renamed"}`,
+	"POST /features/{name}": `{"value":true}`,
+	"POST /users":           `{"email":"new@forge.example","name":"New","username":"new"}`,
+	"PUT /users/{id}":       `{"name":"Renamed"}`,
 	"POST /users/{user_id}/personal_access_tokens": `{"name":"new","scopes":["api"]}`,
 	"POST /groups":                                   `{"name":"New","path":"new"}`,
 	"PUT /groups/{id}":                               `{"description":"Changed"}`,

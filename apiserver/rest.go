@@ -16,11 +16,13 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/badges"
 	"github.com/forgeplane/forgeplane/apiserver/v4/branches"
 	"github.com/forgeplane/forgeplane/apiserver/v4/commits"
 	"github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
+	"github.com/forgeplane/forgeplane/apiserver/v4/features"
 	"github.com/forgeplane/forgeplane/apiserver/v4/files"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
 	"github.com/forgeplane/forgeplane/apiserver/v4/instance"
@@ -38,9 +40,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -60,33 +62,31 @@ func retired() *endpoint.Error {
 	}
 }
 
-// activityStore is what the families keep in the activity database, and read from it.
-type activityStore interface {
-	labels.Subscriptions
-	triggertokens.Uses
-}
-
 // restOptions are what the families work with.
 type restOptions struct {
 	external *url.URL
 	version  string
 	guard    *auth.Guard
 	catalog  *catalog.Catalog
-	writer   *declare.Writer
+	writer   store.Writer
 	ids      accesslevel.Allocator
-	activity activityStore
-	clock    clock.PassiveClock
-	repos    *repository.Repositories
-	// writers are those of the pushes, too.
-	writers *git.Writers
+	// subscriptions and uses are in the activity database.
+	subscriptions labels.Subscriptions
+	uses          triggertokens.Uses
+	clock         clock.PassiveClock
+	repos         *repository.Repositories
 	// pushed is told of each project whose refs have changed.
 	pushed  func(project types.NamespacedName)
 	log     logr.Logger
 	observe func(e *endpoint.Endpoint, status int, took time.Duration)
 	// quotas are how much users make.
 	quotas quota.Limits
-	// memory is what is held for callers; nil for any amount.
-	memory *fair.Memory
+	// memory is what is held for callers, and disk what they upload; nil for any amount.
+	memory, disk *fair.Memory
+	// uploads is the directory for that.
+	uploads string
+	// stopping is closed when the server begins to stop.
+	stopping <-chan struct{}
 	// outdated is endpoint.Options.Outdated.
 	outdated func(ctx context.Context) bool
 	// credentials are those that REST receives or generates for objects of tenants.
@@ -95,20 +95,31 @@ type restOptions struct {
 	home string
 	// targets says which hosts outside users may name.
 	targets *egress.Policy
+	// features are those that are on; nil for those that are on by default.
+	features *feature.Flags
 }
 
-// newREST returns the tree of the REST API, which both doors serve. It is here that a family is added.
-func newREST(o restOptions) *endpoint.Handler {
+// newREST returns the tree of the REST API, which both doors serve.
+func newREST(o restOptions) *endpoint.Handler { return newTree(o, families(o)) }
+
+// newTree returns a tree of the tables.
+func newTree(o restOptions, tables []endpoint.Table) *endpoint.Handler {
+	return endpoint.NewHandler(endpoint.Options{
+		Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
+		Refused: refusal.Anyway, Memory: o.memory, Exceeded: git.LimitReached,
+		Spool: o.uploads, Disk: o.disk, Stopping: o.stopping,
+		Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
+		BaseURL: o.external.JoinPath(restPrefix),
+	}, tables...)
+}
+
+// families are the tables of all families. It is here that one is added.
+func families(o restOptions) []endpoint.Table {
 	webURL := strings.TrimSuffix(o.external.String(), "/")
-	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.writers, o.pushed)
-	return endpoint.NewHandler(
-		endpoint.Options{
-			Guard: o.guard, Log: o.log, Observe: o.observe, Outdated: told(o.outdated), Routed: routed,
-			Refused: refusal.Anyway, Memory: o.memory, Exceeded: git.LimitReached,
-			Info:    endpoint.Info{Title: "Forgeplane", Version: o.version},
-			BaseURL: o.external.JoinPath(restPrefix),
-		},
+	refs := ref.NewWriter(o.guard, o.catalog, o.repos, o.pushed)
+	return []endpoint.Table{
 		instance.New(o.version).Table().Named("Instance"),
+		features.New(o.features, o.writer).Table().Named("Features"),
 		users.New(o.catalog, o.writer, webURL, o.home).Within(o.quotas).Table().Named("Users"),
 		accesstokens.New(o.catalog, o.writer, o.clock).Table().Named("Personal access tokens"),
 		groups.New(o.catalog, o.guard, o.writer, o.clock, webURL, o.home).Table().Named("Groups"),
@@ -116,17 +127,17 @@ func newREST(o restOptions) *endpoint.Handler {
 		members.New(o.catalog, o.writer, o.clock, webURL).Table().Named("Members"),
 		deploykeys.New(o.catalog, o.writer, o.guard).Table().Named("Deploy keys"),
 		protectedbranches.New(o.catalog, o.writer, o.ids, o.guard).Table().Named("Protected branches"),
-		triggertokens.New(o.catalog, o.writer, o.credentials, o.activity, webURL).Table().Named("Pipeline triggers"),
+		triggertokens.New(o.catalog, o.writer, o.credentials, o.uses, webURL).Table().Named("Pipeline triggers"),
 		badges.New(o.catalog, o.writer, o.repos).Table().Named("Badges"),
 		jobtokenscopes.New(o.catalog, o.writer, o.guard, webURL).Table().Named("Job token scope"),
 		remotemirrors.New(o.catalog, o.writer, o.credentials, o.clock, o.targets).Table().Named("Remote mirrors"),
-		labels.New(o.catalog, o.guard, o.writer, o.activity, labels.Nothing{}).Table().Named("Labels"),
-		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.clock, webURL).Table().Named("Repository"),
+		labels.New(o.catalog, o.guard, o.writer, o.subscriptions, labels.Nothing{}).Table().Named("Labels"),
+		repositories.New(o.repos, o.catalog, o.guard, refs, repositories.NoMergeRequests{}, o.features, o.clock, webURL).Table().Named("Repository"),
 		branches.New(o.repos, o.catalog, o.guard, refs, webURL).Table().Named("Branches"),
 		tags.New(o.repos, refs, o.clock, webURL).Table().Named("Tags"),
 		commits.New(o.repos, refs, o.clock, webURL).Table().Named("Commits"),
 		files.New(o.repos, refs, o.clock).Table().Named("Files"),
-	)
+	}
 }
 
 // told is outdated, which tells the audit of a request that is served once more; nil for nil.

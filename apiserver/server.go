@@ -2,12 +2,14 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -24,18 +26,20 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/githttp"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
@@ -67,6 +71,8 @@ type Options struct {
 	Home string
 	// Targets says which hosts outside users may name.
 	Targets *egress.Policy
+	// Features are those that are on.
+	Features *feature.Flags
 
 	Catalog      *catalog.Catalog
 	Repositories *repository.Repositories
@@ -75,10 +81,11 @@ type Options struct {
 	// Live reads past the cache.
 	Live client.Reader
 	IDs  *ids.Allocator
-	// Activity is the activity database.
-	Activity *activity.Store
-	Clock    clock.PassiveClock
-	Log      logr.Logger
+	// Subscriptions and Uses are in the activity database.
+	Subscriptions *subscription.Store
+	Uses          *tokenuse.Store
+	Clock         clock.PassiveClock
+	Log           logr.Logger
 	// Administrators tells which Kubernetes identities administer the instance; nil where none calls.
 	Administrators auth.Administrators
 	// RateLimits of the REST API and of Git; the Clock is the server's.
@@ -90,6 +97,10 @@ type Options struct {
 	// Memory is what is held for the requests of REST callers and for their answers, that of the engine of the Repositories, too; nil for
 	// any amount.
 	Memory *fair.Memory
+	// Uploads is the directory for what clients upload, until the request is answered; one in RuntimeDir when it is empty.
+	Uploads string
+	// Disk is what is in Uploads; nil for any amount.
+	Disk *fair.Memory
 	// Quotas are how many objects are made over REST.
 	Quotas quota.Limits
 	// Metrics is where those of the server are registered.
@@ -98,8 +109,6 @@ type Options struct {
 	Audit *audit.Log
 	// Others are the other servers of the installation; nil where there are none.
 	Others *watermark.Watermark
-	// Writers counts who changes repositories.
-	Writers *git.Writers
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)
 }
@@ -115,10 +124,15 @@ type Server struct {
 	limiter     *ratelimit.Limiter
 	log         logr.Logger
 	serving     atomic.Bool
+	// stopping is closed when the server begins to stop.
+	stopping chan struct{}
 }
 
 // New returns a server that is ready to be started. It prepares the directory of hooks.
-func New(o Options) (*Server, error) {
+func New(o Options) (*Server, error) { return newServer(o, families) }
+
+// newServer is New for other families.
+func newServer(o Options, families func(restOptions) []endpoint.Table) (*Server, error) {
 	directory, err := filepath.Abs(o.RuntimeDir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the runtime directory: %w", err)
@@ -132,13 +146,17 @@ func New(o Options) (*Server, error) {
 	}
 	authenticator := auth.NewAuthenticator(o.Catalog, o.Clock, o.Administrators)
 	access := &gitAccess{auth: authenticator, catalog: o.Catalog, repositories: o.Repositories, pushed: o.Pushed}
-	s := &Server{address: o.Address, connections: o.Connections, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log}
+	s := &Server{address: o.Address, connections: o.Connections, socket: filepath.Join(directory, "hook.sock"), hooks: &hook.Server{}, log: o.Log, stopping: make(chan struct{})}
 	gitServer, err := githttp.New(githttp.Options{
 		Authenticator: access, Projects: access, Hooks: s.hooks, HooksDir: hooksDir, HookSocket: s.socket,
-		Writers: o.Writers, Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
+		Log: o.Log, Slots: o.GitSlots, Outdated: o.Others.Outdated,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up Git over HTTP: %w", err)
+	}
+	uploads := cmp.Or(o.Uploads, filepath.Join(directory, "uploads"))
+	if err := os.MkdirAll(uploads, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory for uploads: %w", err)
 	}
 	page, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
 	if err != nil {
@@ -148,20 +166,21 @@ func New(o Options) (*Server, error) {
 	o.RateLimits.Clock = o.Clock
 	s.limiter = ratelimit.New(o.RateLimits)
 	for _, registry := range o.Metrics {
-		for _, c := range []prometheus.Collector{requests.seconds, o.Memory, gitServer.Requests(), s.limiter} {
+		for _, c := range []prometheus.Collector{requests.seconds, o.Memory, o.Disk, gitServer.Requests(), s.limiter} {
 			if err := registry.Register(c); err != nil {
 				return nil, fmt.Errorf("registering the metrics of the server: %w", err)
 			}
 		}
 	}
-	s.rest = newREST(restOptions{
-		observe: requests.observe, memory: o.Memory,
-		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories), catalog: o.Catalog,
+	rest := restOptions{
+		observe: requests.observe, memory: o.Memory, disk: o.Disk, uploads: uploads, stopping: s.stopping,
+		external: o.ExternalURL, version: o.Version, guard: auth.NewGuard(authenticator, o.Catalog, o.Repositories).Featuring(o.Features), features: o.Features, catalog: o.Catalog,
 		outdated: o.Others.Outdated,
-		writer:   declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home)),
-		quotas:   o.Quotas, ids: o.IDs, activity: o.Activity, log: o.Log,
-		clock: o.Clock, repos: o.Repositories, writers: o.Writers, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
-	})
+		writer:   store.NewWriter(declare.NewWriter(o.Client, o.Live, o.IDs).Tell(o.Others).Within(quota.New(o.Catalog, o.Clock, o.Quotas, o.Home))),
+		quotas:   o.Quotas, ids: o.IDs, subscriptions: o.Subscriptions, uses: o.Uses, log: o.Log,
+		clock: o.Clock, repos: o.Repositories, pushed: o.Pushed, credentials: credential.NewStore(o.Client, o.Namespace), home: o.Home, targets: o.Targets,
+	}
+	s.rest = newTree(rest, families(rest))
 	address := func(r *http.Request) string { return s.limiter.Client(r).String() }
 	s.handler = s.limiter.Handler(split(
 		o.Audit.Handler(audit.At{Door: audit.REST, Address: address}, s.rest), s.rest.Refuse(retired()), page,
@@ -212,6 +231,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	defer s.serving.Store(false)
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
+		close(s.stopping)
 		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		stopped <- errors.Join(server.Shutdown(deadline), server.Close())

@@ -28,7 +28,7 @@ func listen(t *testing.T, w *world) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{handler: split(w.handler, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler()), log: testr.New(t)}
+	s := &Server{handler: split(w.handler, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler()), log: testr.New(t), stopping: make(chan struct{})}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(ctx, listener) }()

@@ -20,12 +20,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
-	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// store stands for kube-apiserver: it takes the writes of REST callers, refuses what the definitions of the kinds refuse, and
+// kubeAPI stands for kube-apiserver: it takes the writes of REST callers, refuses what the definitions of the kinds refuse, and
 // shows the rest in the cache that the catalog reads, which is the real one.
-type store struct {
+type kubeAPI struct {
 	client.Client // what a writer does not use
 
 	t       *testing.T
@@ -40,9 +39,9 @@ type store struct {
 // definitions are the kinds as kube-apiserver knows them.
 var definitions = sync.OnceValues(func() (*familytest.Schemas, error) { return familytest.LoadSchemas("../config/crd") })
 
-func newStore(t *testing.T, objects []client.Object) *store {
+func newStore(t *testing.T, objects []client.Object) *kubeAPI {
 	t.Helper()
-	s := &store{t: t, world: catalogtest.New(t), touched: map[string]client.Object{}}
+	s := &kubeAPI{t: t, world: catalogtest.New(t), touched: map[string]client.Object{}}
 	var err error
 	if s.schemas, err = definitions(); err != nil {
 		t.Fatal(err)
@@ -58,7 +57,7 @@ func newStore(t *testing.T, objects []client.Object) *store {
 }
 
 // reset brings everything back to what it was in the beginning.
-func (s *store) reset() {
+func (s *kubeAPI) reset() {
 	for key, o := range s.touched {
 		s.world.Remove(o)
 		if was, ok := s.start[key]; ok {
@@ -70,16 +69,14 @@ func (s *store) reset() {
 }
 
 // everything returns copies of all objects, by kind and name.
-func (s *store) everything() map[string]client.Object {
+func (s *kubeAPI) everything() map[string]client.Object {
 	s.t.Helper()
 	all := map[string]client.Object{}
-	for _, l := range []client.ObjectList{
-		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
-		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{},
-		&v1alpha1.TriggerTokenList{}, &corev1.SecretList{},
-		&v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{},
-		&v1alpha1.LabelList{},
-	} {
+	lists := []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}}
+	for _, kind := range v1alpha1.Kinds() {
+		lists = append(lists, kind.NewList())
+	}
+	for _, l := range lists {
 		err := s.world.Reader().List(s.t.Context(), l)
 		if err == nil {
 			err = meta.EachListItem(l, func(item runtime.Object) error {
@@ -96,7 +93,7 @@ func (s *store) everything() map[string]client.Object {
 }
 
 // changes says what is not as it was in the beginning.
-func (s *store) changes() []string {
+func (s *kubeAPI) changes() []string {
 	s.t.Helper()
 	var found []string
 	is := s.everything()
@@ -112,15 +109,15 @@ func (s *store) changes() []string {
 // describe is the kind and name of an object.
 func describe(o client.Object) string { return fmt.Sprintf("%T %s", o, client.ObjectKeyFromObject(o)) }
 
-func (s *store) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+func (s *kubeAPI) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	return s.world.Reader().Get(ctx, key, o, opts...)
 }
 
-func (s *store) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+func (s *kubeAPI) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
 	return s.world.Reader().List(ctx, l, opts...)
 }
 
-func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
+func (s *kubeAPI) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	err := s.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 	if err == nil {
 		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
@@ -132,7 +129,7 @@ func (s *store) Create(ctx context.Context, o client.Object, _ ...client.CreateO
 }
 
 // Patch takes the object as what the patch makes of it, which it is for a single writer.
-func (s *store) Patch(ctx context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+func (s *kubeAPI) Patch(ctx context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	was := o.DeepCopyObject().(client.Object)
 	if err := s.Get(ctx, client.ObjectKeyFromObject(o), was); err != nil {
 		return err
@@ -140,7 +137,7 @@ func (s *store) Patch(ctx context.Context, o client.Object, _ client.Patch, _ ..
 	return s.keep(ctx, o, was)
 }
 
-func (s *store) keep(ctx context.Context, is, was client.Object) error {
+func (s *kubeAPI) keep(ctx context.Context, is, was client.Object) error {
 	if err := s.schemas.Admit(ctx, is, was); err != nil {
 		return err
 	}
@@ -154,7 +151,7 @@ func (s *store) keep(ctx context.Context, is, was client.Object) error {
 	return nil
 }
 
-func (s *store) Delete(ctx context.Context, o client.Object, _ ...client.DeleteOption) error {
+func (s *kubeAPI) Delete(ctx context.Context, o client.Object, _ ...client.DeleteOption) error {
 	if err := s.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err
 	}
@@ -164,13 +161,13 @@ func (s *store) Delete(ctx context.Context, o client.Object, _ ...client.DeleteO
 	return nil
 }
 
-func (s *store) Status() client.SubResourceWriter { return statuses{store: s} }
+func (s *kubeAPI) Status() client.SubResourceWriter { return statuses{store: s} }
 
 // statuses writes statuses.
 type statuses struct {
 	client.SubResourceWriter // what a writer does not use
 
-	store *store
+	store *kubeAPI
 }
 
 func (s statuses) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
@@ -180,11 +177,11 @@ func (s statuses) Patch(ctx context.Context, o client.Object, p client.Patch, _ 
 // counter hands out ids above all that are declared.
 type counter struct{ last int64 }
 
-func (c *counter) Allocate(ctx context.Context, _ frame.Identified) (int64, error) {
+func (c *counter) Allocate(ctx context.Context, _ v1alpha1.Identified) (int64, error) {
 	return c.Next(ctx, "")
 }
 
-func (c *counter) Holder(context.Context, frame.Identified, int64) (client.Object, error) {
+func (c *counter) Holder(context.Context, v1alpha1.Identified, int64) (client.Object, error) {
 	return nil, nil
 }
 

@@ -25,15 +25,18 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/activity"
-	"github.com/forgeplane/forgeplane/internal/activity/activitytest"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 // The ids of what requests name. The project is in the team, and the team in the group above.
@@ -194,14 +197,14 @@ func token(id int64, user, value string, scopes ...v1alpha1.TokenScope) *v1alpha
 			ID: id, UserRef: v1alpha1.Reference{Name: user}, Scopes: scopes,
 			SecretRef: &v1alpha1.SecretKeyReference{Name: "a", Key: "token"},
 		},
-		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value)},
+		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: credential.Digest(value)},
 	}
 }
 
 // world is the whole REST API over declared objects in memory.
 type world struct {
 	t       *testing.T
-	store   *store
+	store   *kubeAPI
 	repos   *repository.Repositories
 	handler *endpoint.Handler
 
@@ -288,32 +291,33 @@ func newWorldWith(t *testing.T, v v1alpha1.Visibility, engine git.Options) *worl
 	w.refs = refFiles(t, w.repository.Dir())
 	clock := clocktesting.NewFakePassiveClock(noon)
 	ids := &counter{last: 1 << 20}
-	happened := activitytest.Open(t)
+	db := databasetest.Open(t, databasetest.SQLite(t), subscription.Migrations(), tokenuse.Migrations())
+	features := feature.New(w.store, familytest.Namespace, nil)
 	w.handler = newREST(restOptions{
 		memory: engine.Memory, external: external, version: "test", catalog: cat,
-		guard:  auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos),
-		writer: declare.NewWriter(w.store, w.store, ids), ids: ids, activity: forgetful{happened, &w.subscribed}, log: testr.New(t), clock: clock,
-		repos: w.repos, writers: new(git.Writers), pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home",
+		guard: auth.NewGuard(auth.NewAuthenticator(cat, clock, clusterAdministrators{}), cat, w.repos).Featuring(features), features: features,
+		writer: store.NewWriter(declare.NewWriter(w.store, w.store, ids)), ids: ids, subscriptions: forgetful{subscription.New(db, clock), &w.subscribed}, uses: tokenuse.New(db), log: testr.New(t), clock: clock,
+		repos: w.repos, pushed: func(types.NamespacedName) { w.pushes.Add(1) }, home: "home",
 		credentials: credential.NewStore(w.store, familytest.Namespace),
 		outdated:    func(context.Context) bool { return w.outdated != nil && w.outdated() },
 	})
 	return w
 }
 
-// forgetful is an activity store to which every subscription is new, and every end of one.
+// forgetful are subscriptions of a store to which every subscription is new, and every end of one.
 type forgetful struct {
-	*activity.Store
+	*subscription.Store
 	changes *atomic.Int32
 }
 
 // Subscribe implements labels.Subscriptions.
-func (f forgetful) Subscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+func (f forgetful) Subscribe(context.Context, database.User, database.Subject) (bool, error) {
 	f.changes.Add(1)
 	return true, nil
 }
 
 // Unsubscribe implements labels.Subscriptions.
-func (f forgetful) Unsubscribe(context.Context, activity.User, activity.Subject) (bool, error) {
+func (f forgetful) Unsubscribe(context.Context, database.User, database.Subject) (bool, error) {
 	f.changes.Add(1)
 	return true, nil
 }

@@ -14,9 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/deploykey"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 )
 
 // platform is the namespace of the Secrets of access tokens.
@@ -81,7 +84,7 @@ func (f *forge) publicKey() ssh.PublicKey {
 }
 
 // specOfFixed gives something to claim to an object whose spec is fixed for the most part: what the first spec says of that stays.
-func (f *forge) specOfFixed(o frame.Object, project, user func() v1alpha1.Reference) {
+func (f *forge) specOfFixed(o v1alpha1.Object, project, user func() v1alpha1.Reference) {
 	isNew := o.GetResourceVersion() == ""
 	place := func() v1alpha1.Reference {
 		if f.random.IntN(3) == 0 {
@@ -105,7 +108,7 @@ func (f *forge) specOfFixed(o frame.Object, project, user func() v1alpha1.Refere
 		}
 		switch digest := f.random.IntN(3) == 0; {
 		case isNew && digest:
-			o.Spec.Digest = catalog.Digest(one(f, values))
+			o.Spec.Digest = credential.Digest(one(f, values))
 		case o.Spec.Digest == "":
 			o.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: one(f, secrets), Key: secretKey}
 		}
@@ -113,19 +116,19 @@ func (f *forge) specOfFixed(o frame.Object, project, user func() v1alpha1.Refere
 }
 
 // declaredByFixed is declared for such objects.
-func (f *forge) declaredByFixed(o frame.Object) ([]claim.Claim, error) {
+func (f *forge) declaredByFixed(o v1alpha1.Object) ([]claim.Claim, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
 	case *v1alpha1.DeployKey:
-		return f.catalog.DeployKeyClaims(ctx, o, fingerprint(f, o))
+		return deploykey.Claims(ctx, f.catalog, o, fingerprint(f, o))
 	case *v1alpha1.JobTokenScope:
-		return f.catalog.JobTokenScopeClaims(ctx, o)
+		return jobtoken.Claims(ctx, f.catalog, o)
 	default:
 		t := o.(*v1alpha1.AccessToken)
 		if t.Spec.SecretRef == nil {
 			return []claim.Claim{claim.TokenValue(t.Spec.Digest)}, nil
 		}
-		value := catalog.Digest(string(f.secret(t.Spec.SecretRef.Name).Data[secretKey]))
+		value := credential.Digest(string(f.secret(t.Spec.SecretRef.Name).Data[secretKey]))
 		return []claim.Claim{claim.TokenSecret("", t.Spec.SecretRef.Name, secretKey), claim.TokenValue(value)}, nil
 	}
 }
@@ -137,7 +140,7 @@ func fingerprint(f *forge, k *v1alpha1.DeployKey) string {
 }
 
 // foundByFixed is who holds what such an object claims, as others look for it; nil where they do not look.
-func (f *forge) foundByFixed(c *catalog.Catalog, o frame.Object, k claim.Claim) (client.Object, error) {
+func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Claim) (client.Object, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
 	case *v1alpha1.DeployKey:
@@ -145,7 +148,7 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o frame.Object, k claim.Claim) 
 		if err != nil {
 			return nil, err
 		}
-		keys, err := c.DeployKeysOf(ctx, p)
+		keys, err := catalog.Of[*v1alpha1.DeployKey](ctx, c, p)
 		same := slices.DeleteFunc(keys, func(s *v1alpha1.DeployKey) bool { return fingerprint(f, s) != fingerprint(f, o) })
 		return claim.Holder(same, k), err
 	case *v1alpha1.JobTokenScope:
@@ -160,24 +163,24 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o frame.Object, k claim.Claim) 
 		if err != nil {
 			return nil, err
 		}
-		return c.JobTokenScopeOf(ctx, s)
+		return jobtoken.ScopeOf(ctx, c, s)
 	default:
 		t := o.(*v1alpha1.AccessToken)
 		if ref := t.Spec.SecretRef; ref != nil && k == claim.TokenSecret("", ref.Name, ref.Key) {
-			sharing, err := c.TokensOfSecret(ctx, *ref)
+			sharing, err := accesstoken.OfSecret(ctx, c, *ref)
 			return claim.Holder(sharing, k), err
 		}
 		digest := t.Spec.Digest
 		if digest == "" {
-			digest = catalog.Digest(string(f.secret(t.Spec.SecretRef.Name).Data[secretKey]))
+			digest = credential.Digest(string(f.secret(t.Spec.SecretRef.Name).Data[secretKey]))
 		}
-		return c.TokenByDigest(ctx, digest)
+		return accesstoken.ByDigest(ctx, c, digest)
 	}
 }
 
 // pin gives an object an id of somebody's choice, as those may do who have the verb, or drops the one that it has, as a replace does.
-func (f *forge) pin(o frame.Object) {
-	identified, ok := o.(frame.Identified)
+func (f *forge) pin(o v1alpha1.Object) {
+	identified, ok := o.(v1alpha1.Identified)
 	if !ok {
 		return
 	}
@@ -191,13 +194,13 @@ func (f *forge) pin(o frame.Object) {
 }
 
 // The claim to a REST id does not stand in status.claims. These keys are like those that do.
-func idKey(o frame.Object, id int64) string { return fmt.Sprintf("id/%s/%d", kindOf(o), id) }
+func idKey(o v1alpha1.Object, id int64) string { return fmt.Sprintf("id/%s/%d", kindOf(o), id) }
 
 func isID(key string) bool { return strings.HasPrefix(key, "id/") }
 
 // idInForce is the claim to the id that the status shows, if it shows one.
-func idInForce(o frame.Object) []string {
-	if identified, ok := o.(frame.Identified); ok {
+func idInForce(o v1alpha1.Object) []string {
+	if identified, ok := o.(v1alpha1.Identified); ok {
 		if _, status := identified.IDs(); *status != 0 {
 			return []string{idKey(o, *status)}
 		}
@@ -206,8 +209,8 @@ func idInForce(o frame.Object) []string {
 }
 
 // declaredID is the claim to the id that the spec shows, or that the object has while a replace has dropped it from there.
-func declaredID(o frame.Object) []string {
-	if identified, ok := o.(frame.Identified); ok {
+func declaredID(o v1alpha1.Object) []string {
+	if identified, ok := o.(v1alpha1.Identified); ok {
 		if spec, status := identified.IDs(); cmp.Or(*spec, *status) != 0 {
 			return []string{idKey(o, cmp.Or(*spec, *status))}
 		}
@@ -216,32 +219,32 @@ func declaredID(o frame.Object) []string {
 }
 
 // agreesOnID checks that whoever looks for the id of an object finds its holder.
-func (f *forge) agreesOnID(c *catalog.Catalog, o frame.Object, holders map[string]frame.Object) {
+func (f *forge) agreesOnID(c *catalog.Catalog, o v1alpha1.Object, holders map[string]v1alpha1.Object) {
 	ctx, claimed := f.t.Context(), declaredID(o)
 	if len(claimed) == 0 || holders[claimed[0]] == nil {
 		return
 	}
 	holder := holders[claimed[0]]
-	id := o.(frame.Identified).RESTID()
+	id := o.(v1alpha1.Identified).RESTID()
 	var found client.Object
 	var err error
 	switch o.(type) {
 	case *v1alpha1.Group:
-		found, err = c.GroupByID(ctx, id)
+		found, err = catalog.ByID[*v1alpha1.Group](ctx, c, id)
 	case *v1alpha1.Project:
-		found, err = c.ProjectByID(ctx, id)
+		found, err = catalog.ByID[*v1alpha1.Project](ctx, c, id)
 	case *v1alpha1.User:
 		found, err = c.User(ctx, v1alpha1.Reference{ID: id})
 	case *v1alpha1.AccessToken:
-		found, err = c.Token(ctx, id)
+		found, err = catalog.ByID[*v1alpha1.AccessToken](ctx, c, id)
 	case *v1alpha1.DeployKey:
-		found, err = c.DeployKeyByID(ctx, id)
+		found, err = catalog.ByID[*v1alpha1.DeployKey](ctx, c, id)
 	}
 	if found != nil || err != nil {
 		f.Expect(err).NotTo(HaveOccurred())
 		f.Expect(found.GetUID()).To(Equal(holder.GetUID()), "who is found by %s: %s", claimed[0], f.story())
 	}
-	holds, err := c.HoldsID(ctx, o.(claim.Identified))
+	holds, err := c.HoldsID(ctx, o.(v1alpha1.Identified))
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(holds).To(Equal(holder.GetUID() == o.GetUID()), "whether %s holds %s: %s", o.GetName(), claimed[0], f.story())
 }

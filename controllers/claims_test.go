@@ -23,21 +23,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/controllers/accesstoken"
-	"github.com/forgeplane/forgeplane/controllers/deploykey"
-	"github.com/forgeplane/forgeplane/controllers/group"
-	"github.com/forgeplane/forgeplane/controllers/jobtokenscope"
-	"github.com/forgeplane/forgeplane/controllers/label"
-	"github.com/forgeplane/forgeplane/controllers/membership"
-	"github.com/forgeplane/forgeplane/controllers/project"
-	"github.com/forgeplane/forgeplane/controllers/protectedbranch"
-	"github.com/forgeplane/forgeplane/controllers/user"
+	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/claim"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
-	"github.com/forgeplane/forgeplane/internal/orphan"
+	"github.com/forgeplane/forgeplane/internal/label"
+	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -132,7 +124,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	f.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	f.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	var of []client.Object
-	for _, o := range kinds() {
+	for _, o := range v1alpha1.Kinds() {
 		of = append(of, o)
 	}
 	f.cluster = &cluster{
@@ -142,24 +134,21 @@ func newForge(t *testing.T, seed uint64) *forge {
 	counted := ids.New(f.cluster, f.cluster.Client, f.cluster.Client, platform, ids.Range{})
 	c, cat := f.cluster, f.catalog
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
-	repos, orphans := repository.New(nil, cat), orphan.NewCollector(c, c.Client, clock)
-	f.controllers = map[string]reconcile.Reconciler{
-		"Group":           reconcile.AsReconciler(c, group.New(c, noEvents{}, cat, counted, clock)),
-		"Project":         reconcile.AsReconciler(c, project.New(c, noEvents{}, cat, counted, repos.Audited(nil), project.Options{Secrets: c.Client, Live: c.Client, Clock: clock})),
-		"User":            reconcile.AsReconciler(c, user.New(c, noEvents{}, cat, counted)),
-		"Membership":      reconcile.AsReconciler(c, membership.New(c, orphans, noEvents{}, cat, clock)),
-		"Label":           reconcile.AsReconciler(c, label.New(c, noEvents{}, cat, counted)),
-		"ProtectedBranch": reconcile.AsReconciler(c, protectedbranch.New(c, noEvents{}, cat, counted, repos)),
-		"DeployKey":       reconcile.AsReconciler(c, deploykey.New(c, noEvents{}, cat, counted)),
-		"JobTokenScope":   reconcile.AsReconciler(c, jobtokenscope.New(c, noEvents{}, cat)),
-		"AccessToken":     reconcile.AsReconciler(c, accesstoken.New(c, c.Client, orphans, noEvents{}, cat, counted, clock, platform)),
+	f.controllers = map[string]reconcile.Reconciler{}
+	parts := controllers.Parts{
+		Client: c, Secrets: c.Client, Events: noEvents{}, Catalog: cat, IDs: counted, Repositories: repository.New(nil, cat), Clock: clock,
+		Namespace: platform,
+	}
+	for _, one := range parts.All() {
+		f.controllers[one.Kind] = one.Reconciler
 	}
 	f.createSecrets()
 	return f
 }
 
-func kinds() []frame.Object {
-	return []frame.Object{
+// claimants are of the kinds of which random objects are made.
+func claimants() []v1alpha1.Object {
+	return []v1alpha1.Object{
 		&v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.Membership{}, &v1alpha1.Label{}, &v1alpha1.ProtectedBranch{},
 		&v1alpha1.DeployKey{}, &v1alpha1.JobTokenScope{}, &v1alpha1.AccessToken{},
 	}
@@ -213,7 +202,7 @@ func (f *forge) protections() []*v1alpha1.ProtectedBranch {
 }
 
 // objects are all that there are.
-func (f *forge) objects() (found []frame.Object) {
+func (f *forge) objects() (found []v1alpha1.Object) {
 	for _, o := range f.groups() {
 		found = append(found, o)
 	}
@@ -260,7 +249,7 @@ func (f *forge) meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Referenc
 }
 
 // spec gives an object something to claim.
-func (f *forge) spec(o frame.Object) {
+func (f *forge) spec(o v1alpha1.Object) {
 	groups, projects, users := f.groups(), f.projects(), f.users()
 	uids := map[string]types.UID{}
 	named := func(from []string) v1alpha1.Reference {
@@ -332,12 +321,12 @@ func (f *forge) spec(o frame.Object) {
 // act does something that a tenant can do.
 func (f *forge) act() {
 	ctx, objects := f.t.Context(), f.objects()
-	say := func(what string, o frame.Object) {
+	say := func(what string, o v1alpha1.Object) {
 		f.done[o.GetUID()] = true
 		f.log = append(f.log, fmt.Sprintf("%s %s %s/%s", what, kindOf(o), o.GetNamespace(), o.GetName()))
 	}
 	if n := f.random.IntN(10); n < 3 && len(objects) < 40 || len(objects) == 0 {
-		o := one(f, kinds())
+		o := one(f, claimants())
 		f.made++
 		o.SetName(fmt.Sprintf("o%d", f.made))
 		o.SetUID(types.UID(fmt.Sprintf("u%03d", f.random.IntN(1000)*1000+f.made)))
@@ -383,7 +372,7 @@ func (f *forge) act() {
 }
 
 // reconcile has the controller of an object look at it.
-func (f *forge) reconcile(o frame.Object) {
+func (f *forge) reconcile(o v1alpha1.Object) {
 	_, err := f.controllers[kindOf(o)].Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	f.Expect(err).NotTo(HaveOccurred())
 }
@@ -391,11 +380,11 @@ func (f *forge) reconcile(o frame.Object) {
 // settle reconciles everything until nothing changes any more.
 func (f *forge) settle() {
 	for range 50 {
-		before, _ := f.cluster.cache.Revision()
+		before := f.cluster.cache.Changes()
 		for _, o := range f.objects() {
 			f.reconcile(o)
 		}
-		if after, _ := f.cluster.cache.Revision(); after == before {
+		if after := f.cluster.cache.Changes(); after == before {
 			return
 		}
 	}
@@ -405,8 +394,8 @@ func (f *forge) settle() {
 func (f *forge) story() string { return strings.Join(f.log[max(0, len(f.log)-40):], "\n") }
 
 // holders returns who holds what, and fails when two hold the same.
-func (f *forge) holders() map[string]frame.Object {
-	holders := map[string]frame.Object{}
+func (f *forge) holders() map[string]v1alpha1.Object {
+	holders := map[string]v1alpha1.Object{}
 	for _, o := range f.objects() {
 		for _, key := range append(idInForce(o), o.GetCommonStatus().Claims...) {
 			f.Expect(holders).NotTo(HaveKey(key), "two hold %s: %s", key, f.story())
@@ -420,7 +409,7 @@ func (f *forge) holders() map[string]frame.Object {
 // that all readers agree.
 func (f *forge) look() {
 	holders := f.holders()
-	there := map[types.UID]frame.Object{}
+	there := map[types.UID]v1alpha1.Object{}
 	for _, o := range f.objects() {
 		there[o.GetUID()] = o
 	}
@@ -440,7 +429,7 @@ func (f *forge) look() {
 }
 
 // followsPath reports whether an object is of what has a path, which may lead elsewhere for a moment: that is the act of whoever holds it.
-func followsPath(o frame.Object) bool {
+func followsPath(o v1alpha1.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.Group:
 		return o.Spec.ParentRef != nil && o.Spec.ParentRef.Path != ""
@@ -473,7 +462,7 @@ func (f *forge) lookAbove() {
 }
 
 // declares reports whether the spec of an object shows a claim now.
-func (f *forge) declares(o frame.Object, key string) bool {
+func (f *forge) declares(o v1alpha1.Object, key string) bool {
 	if isID(key) {
 		return slices.Contains(declaredID(o), key)
 	}
@@ -487,28 +476,28 @@ func (f *forge) declares(o frame.Object, key string) bool {
 	return false
 }
 
-func (f *forge) declared(o frame.Object) ([]claim.Claim, error) {
+func (f *forge) declared(o v1alpha1.Object) ([]claim.Claim, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
 	case *v1alpha1.Group:
-		return f.catalog.GroupClaims(ctx, o)
+		return catalog.GroupClaims(ctx, f.catalog, o)
 	case *v1alpha1.Project:
-		return f.catalog.ProjectClaims(ctx, o)
+		return catalog.ProjectClaims(ctx, f.catalog, o)
 	case *v1alpha1.User:
-		return catalog.UserClaims(ctx, o)
+		return catalog.UserClaims(ctx, f.catalog, o)
 	case *v1alpha1.Membership:
-		return f.catalog.MembershipClaims(ctx, o)
+		return catalog.MembershipClaims(ctx, f.catalog, o)
 	case *v1alpha1.Label:
-		return f.catalog.LabelClaims(ctx, o)
+		return label.Claims(ctx, f.catalog, o)
 	case *v1alpha1.ProtectedBranch:
-		return f.catalog.ProtectionClaims(ctx, o)
+		return protection.Claims(ctx, f.catalog, o)
 	default:
 		return f.declaredByFixed(o)
 	}
 }
 
 // readersAgree checks that whoever asks finds the objects whose status says so: a server that has just started as well.
-func (f *forge) readersAgree(holders map[string]frame.Object) {
+func (f *forge) readersAgree(holders map[string]v1alpha1.Object) {
 	ctx := f.t.Context()
 	for _, c := range []*catalog.Catalog{f.catalog, catalog.New(f.cluster.cache.Reader())} {
 		seen := map[types.UID]bool{}
@@ -521,7 +510,7 @@ func (f *forge) readersAgree(holders map[string]frame.Object) {
 			seen[s.Target().GetUID()] = true
 			f.inPlace(s.Scope)
 		}
-		place := func(o frame.Object, fullPath string) {
+		place := func(o v1alpha1.Object, fullPath string) {
 			if idInForce(o) == nil {
 				f.Expect(fullPath).To(BeEmpty(), "%s: %s", o.GetName(), f.story())
 				return // it waits for another id, and is not served until then
@@ -559,7 +548,7 @@ func (f *forge) inPlace(s catalog.Scope) {
 }
 
 // free checks that nobody is in the way of a group or project at a place that he does not mean himself.
-func (f *forge) free(o frame.Object) {
+func (f *forge) free(o v1alpha1.Object) {
 	ctx := f.t.Context()
 	var s catalog.Scope
 	var err error
@@ -580,13 +569,13 @@ func (f *forge) free(o frame.Object) {
 		return
 	}
 	f.Expect(err).NotTo(HaveOccurred())
-	place, err := f.declared(holder.(frame.Object))
+	place, err := f.declared(holder.(v1alpha1.Object))
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(place).To(ContainElement(s.PathClaim()), "%s keeps %s from its place: %s", holder.GetName(), o.GetName(), f.story())
 }
 
 // agrees checks that the holder of what an object claims is found by whoever looks for it.
-func (f *forge) agrees(c *catalog.Catalog, o frame.Object, holders map[string]frame.Object) {
+func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string]v1alpha1.Object) {
 	ctx := f.t.Context()
 	declared, err := f.declared(o)
 	f.Expect(err).NotTo(HaveOccurred())
@@ -607,27 +596,23 @@ func (f *forge) agrees(c *catalog.Catalog, o frame.Object, holders map[string]fr
 		case *v1alpha1.Membership:
 			u, userErr := c.User(ctx, o.Spec.UserRef)
 			f.Expect(userErr).NotTo(HaveOccurred())
-			if o.Spec.GroupRef != nil {
-				g, groupErr := c.Group(ctx, o.Namespace, *o.Spec.GroupRef)
-				f.Expect(groupErr).NotTo(HaveOccurred())
-				found, err = c.GroupMembership(ctx, u, g)
-			} else {
-				p, projectErr := c.Project(ctx, o.Namespace, *o.Spec.ProjectRef)
-				f.Expect(projectErr).NotTo(HaveOccurred())
-				found, err = c.ProjectMembership(ctx, u, p)
+			s, scopeErr := c.ScopeOf(ctx, o)
+			if scopeErr != nil {
+				continue
 			}
+			found, err = c.MembershipIn(ctx, u, s)
 		case *v1alpha1.ProtectedBranch:
 			s, scopeErr := c.ScopeOf(ctx, o)
 			if scopeErr != nil {
 				continue
 			}
-			found, err = c.ProtectionOf(ctx, s, o.Spec.Branch)
+			found, err = protection.Holder(ctx, c, s, o.Spec.Branch)
 		case *v1alpha1.Label:
-			s, scopeErr := c.LabelScope(ctx, o)
+			s, scopeErr := c.ScopeOf(ctx, o)
 			if scopeErr != nil {
 				continue
 			}
-			found, err = c.LabelHolder(ctx, s, o.Spec.Title)
+			found, err = label.Holder(ctx, c, s, o.Spec.Title)
 		case *v1alpha1.Group, *v1alpha1.Project:
 			continue // the tree was looked at
 		default:

@@ -3,6 +3,8 @@ package controllers
 
 import (
 	"fmt"
+	"reflect"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	"k8s.io/client-go/tools/events"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers/accesstoken"
 	"github.com/forgeplane/forgeplane/controllers/badge"
 	credentials "github.com/forgeplane/forgeplane/controllers/credential"
@@ -58,6 +61,8 @@ type Parts struct {
 	Mirrors remotemirror.Limits
 	// Retention is how much the deleted projects of a namespace may leave.
 	Retention quota.Retention
+	// CountLater is how long after projects have come or gone those on a shard are counted, all at once.
+	CountLater time.Duration
 	// Audit is told what controllers write; nil for nobody.
 	Audit *audit.Log
 	// Metrics is where the slots of imports and mirrors are registered, with what runs in them; nil for nowhere.
@@ -73,29 +78,32 @@ type Controller struct {
 
 // All returns the controllers of all kinds.
 func (p Parts) All() []Controller {
-	c, e, cat := p.client(), p.Events, p.Catalog
+	c := p.client()
+	base := frame.Base{Client: c, Events: p.Events, Catalog: p.Catalog, IDs: p.IDs}
 	store, orphans := credential.NewStore(c, p.Namespace), orphan.NewCollector(c, p.Secrets, p.Clock)
 	repositories := p.Repositories.Audited(p.Audit)
 	return []Controller{
-		of("User", c, user.New(c, e, cat, p.IDs)),
-		of("AccessToken", c, accesstoken.New(c, p.Secrets, orphans, e, cat, p.IDs, p.Clock, p.Namespace)),
-		of("RepositoryStorage", c, repositorystorage.New(c, e, cat, p.Repositories, repositorystorage.Options{Live: p.Secrets, Clock: p.Clock})),
-		of("Group", c, group.New(c, e, cat, p.IDs, p.Clock)),
-		of("Project", c, project.New(c, e, cat, p.IDs, repositories, project.Options{
+		of(c, user.New(base)),
+		of(c, accesstoken.New(base, p.Secrets, orphans, p.Clock, p.Namespace)),
+		of(c, repositorystorage.New(base, p.Repositories, repositorystorage.Options{
+			Live: p.Secrets, Clock: p.Clock, CountLater: p.CountLater,
+		})),
+		of(c, group.New(base, p.Clock)),
+		of(c, project.New(base, p.IDs, repositories, project.Options{
 			Secrets: p.Secrets, Live: p.Secrets, Clock: p.Clock, AllowFileImport: p.AllowFileImport, Egress: p.Egress,
 			Retention: p.Retention, Metrics: p.Metrics,
 		})),
-		of("RetainedRepository", c, retainedrepository.New(c, e, cat, repositories)),
-		of("Membership", c, membership.New(c, orphans, e, cat, p.Clock)),
-		of("DeployKey", c, deploykey.New(c, e, cat, p.IDs)),
-		of("ProtectedBranch", c, protectedbranch.New(c, e, cat, p.IDs, p.Repositories)),
-		of("TriggerToken", c, triggertoken.New(c, p.Secrets, store, orphans, e, cat, p.IDs, p.Clock)),
-		of("Badge", c, badge.New(c, e, cat, p.IDs)),
-		of("JobTokenScope", c, jobtokenscope.New(c, e, cat)),
-		of("RemoteMirror", c, remotemirror.New(c, e, cat, p.IDs, repositories, remotemirror.Options{
+		of(c, retainedrepository.New(base, repositories)),
+		of(c, membership.New(base, orphans, p.Clock)),
+		of(c, deploykey.New(base)),
+		of(c, protectedbranch.New(base, p.IDs, p.Repositories)),
+		of(c, triggertoken.New(base, p.Secrets, store, orphans, p.Clock)),
+		of(c, badge.New(base)),
+		of(c, jobtokenscope.New(base)),
+		of(c, remotemirror.New(base, repositories, remotemirror.Options{
 			Secrets: p.Secrets, Store: store, Clock: p.Clock, Egress: p.Egress, Limits: p.Mirrors, Metrics: p.Metrics,
 		})),
-		of("Label", c, label.New(c, e, cat, p.IDs)),
+		of(c, label.New(base)),
 	}
 }
 
@@ -116,11 +124,12 @@ func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
 }
 
 // one is what every controller has.
-type one[T frame.Object] interface {
+type one[T v1alpha1.Object] interface {
 	reconcile.ObjectReconciler[T]
 	SetupWithManager(mgr ctrl.Manager, o controller.Options) error
 }
 
-func of[T frame.Object](kind string, c client.Client, o one[T]) Controller {
+func of[T v1alpha1.Object](c client.Client, o one[T]) Controller {
+	kind := reflect.TypeFor[T]().Elem().Name()
 	return Controller{Kind: kind, Reconciler: reconcile.AsReconciler(c, o), setup: o.SetupWithManager}
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails when go.mod or go.sum of one of the given modules is not tidy, when Go code is not formatted, or when the
-# working tree differs from the last commit, which after generating means that something was not generated.
+# Fails when go.mod or go.sum of one of the given modules is not tidy, when Forgeplane and the control plane use different
+# versions of a module, when Go code is not formatted, or when the working tree differs from the last commit, which after
+# generating means that something was not generated.
 set -eu
 
 failed=0
@@ -10,6 +11,21 @@ for module in "$@"; do
 		failed=1
 	}
 done
+
+# versions lists the modules that packages of a module are built from.
+versions() {
+	(cd "$1" && shift && go list -deps -f '{{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}' "$@")
+}
+work=$(mktemp)
+trap 'rm -f "$work"' EXIT
+versions . ./cmd/... ./hack/run >"$work"
+versions hack/controlplane ./... >>"$work"
+different=$(sort -u "$work" | cut -d' ' -f1 | uniq -d)
+if [ -n "$different" ]; then
+	echo "verify: different versions in go.mod and hack/controlplane/go.mod, so that what they share is compiled twice:"
+	echo "$different"
+	failed=1
+fi
 
 unformatted=$(git ls-files --cached --others --exclude-standard '*.go' | xargs gofmt -l)
 if [ -n "$unformatted" ]; then

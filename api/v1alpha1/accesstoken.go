@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // TokenScope is one thing that a token may be used for.
 // +kubebuilder:validation:Enum=api;read_api;read_user;read_repository;write_repository;read_registry;write_registry;sudo
@@ -119,8 +123,14 @@ type AccessToken struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (t *AccessToken) GetCommonStatus() *CommonStatus { return &t.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (t *AccessToken) NewList() ObjectList { return &AccessTokenList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (t *AccessToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (t *AccessToken) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
 
 // AccessTokenList is a list of tokens.
 // +kubebuilder:object:root=true

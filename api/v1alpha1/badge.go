@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // BadgeSpec declares an image with a link, which is shown for a project or for every project below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
@@ -102,8 +106,17 @@ type Badge struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (b *Badge) GetCommonStatus() *CommonStatus { return &b.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (b *Badge) NewList() ObjectList { return &BadgeList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (b *Badge) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (b *Badge) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (b *Badge) TargetRefs() (project, group *Reference) { return b.Spec.ProjectRef, b.Spec.GroupRef }
 
 // BadgeList is a list of badges.
 // +kubebuilder:object:root=true

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // DeployKeyAccess says what a deploy key may do.
 // +kubebuilder:validation:Enum=ReadOnly;ReadWrite
@@ -98,8 +102,17 @@ type DeployKey struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (k *DeployKey) GetCommonStatus() *CommonStatus { return &k.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (k *DeployKey) NewList() ObjectList { return &DeployKeyList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (k *DeployKey) IDs() (spec, status *int64) { return &k.Spec.ID, &k.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (k *DeployKey) RESTID() int64 { return cmp.Or(k.Spec.ID, k.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (k *DeployKey) TargetRefs() (project, group *Reference) { return &k.Spec.ProjectRef, nil }
 
 // DeployKeyList is a list of deploy keys.
 // +kubebuilder:object:root=true

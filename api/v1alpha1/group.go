@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // NamespacesFrom says which namespaces may hang their groups below a group.
 // +kubebuilder:validation:Enum=Same;Selector;All
@@ -147,8 +151,14 @@ type Group struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (g *Group) GetCommonStatus() *CommonStatus { return &g.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (g *Group) NewList() ObjectList { return &GroupList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (g *Group) IDs() (spec, status *int64) { return &g.Spec.ID, &g.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (g *Group) RESTID() int64 { return cmp.Or(g.Spec.ID, g.Status.ID) }
 
 // GroupList is a list of groups.
 // +kubebuilder:object:root=true

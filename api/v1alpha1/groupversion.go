@@ -11,22 +11,9 @@ var GroupVersion = schema.GroupVersion{Group: "forgeplane.dev", Version: "v1alph
 
 // AddToScheme registers every kind of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion,
-		&AccessToken{}, &AccessTokenList{},
-		&Badge{}, &BadgeList{},
-		&DeployKey{}, &DeployKeyList{},
-		&Group{}, &GroupList{},
-		&JobTokenScope{}, &JobTokenScopeList{},
-		&Label{}, &LabelList{},
-		&Membership{}, &MembershipList{},
-		&Project{}, &ProjectList{},
-		&ProtectedBranch{}, &ProtectedBranchList{},
-		&RemoteMirror{}, &RemoteMirrorList{},
-		&RepositoryStorage{}, &RepositoryStorageList{},
-		&RetainedRepository{}, &RetainedRepositoryList{},
-		&TriggerToken{}, &TriggerTokenList{},
-		&User{}, &UserList{},
-	)
+	for _, kind := range Kinds() {
+		s.AddKnownTypes(GroupVersion, kind, kind.NewList())
+	}
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

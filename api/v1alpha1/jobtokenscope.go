@@ -98,6 +98,12 @@ type JobTokenScope struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (s *JobTokenScope) GetCommonStatus() *CommonStatus { return &s.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (s *JobTokenScope) NewList() ObjectList { return &JobTokenScopeList{} }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (s *JobTokenScope) TargetRefs() (project, group *Reference) { return &s.Spec.ProjectRef, nil }
+
 // JobTokenScopeList is a list of job token scopes.
 // +kubebuilder:object:root=true
 type JobTokenScopeList struct {

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // LabelSpec declares a label for the issues and merge requests of a project, or of all that are below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
@@ -106,8 +110,17 @@ type Label struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (l *Label) GetCommonStatus() *CommonStatus { return &l.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (l *Label) NewList() ObjectList { return &LabelList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (l *Label) IDs() (spec, status *int64) { return &l.Spec.ID, &l.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (l *Label) RESTID() int64 { return cmp.Or(l.Spec.ID, l.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (l *Label) TargetRefs() (project, group *Reference) { return l.Spec.ProjectRef, l.Spec.GroupRef }
 
 // LabelList is a list of labels.
 // +kubebuilder:object:root=true

@@ -77,6 +77,14 @@ type Membership struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (m *Membership) GetCommonStatus() *CommonStatus { return &m.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (m *Membership) NewList() ObjectList { return &MembershipList{} }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (m *Membership) TargetRefs() (project, group *Reference) {
+	return m.Spec.ProjectRef, m.Spec.GroupRef
+}
+
 // MembershipList is a list of memberships.
 // +kubebuilder:object:root=true
 type MembershipList struct {

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ObjectFormat is the hash that a repository names its objects by.
 // +kubebuilder:validation:Enum=sha1;sha256
@@ -281,8 +285,14 @@ type Project struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (p *Project) GetCommonStatus() *CommonStatus { return &p.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (p *Project) NewList() ObjectList { return &ProjectList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (p *Project) IDs() (spec, status *int64) { return &p.Spec.ID, &p.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (p *Project) RESTID() int64 { return cmp.Or(p.Spec.ID, p.Status.ID) }
 
 // ProjectList is a list of projects.
 // +kubebuilder:object:root=true

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // LabelDefaultProtection marks the ProtectedBranch that a project makes for its default branch. A ProtectedBranch of
 // the same branch without it takes over.
@@ -213,8 +217,19 @@ type ProtectedBranch struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (b *ProtectedBranch) GetCommonStatus() *CommonStatus { return &b.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (b *ProtectedBranch) NewList() ObjectList { return &ProtectedBranchList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (b *ProtectedBranch) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (b *ProtectedBranch) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (b *ProtectedBranch) TargetRefs() (project, group *Reference) {
+	return b.Spec.ProjectRef, b.Spec.GroupRef
+}
 
 // ProtectedBranchList is a list of protections.
 // +kubebuilder:object:root=true

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // AnnotationSync asks for a push that does not wait for a change or a retry: each new value, at most 64 characters, for one.
 const AnnotationSync = "forgeplane.dev/sync"
@@ -180,8 +184,17 @@ type RemoteMirror struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (m *RemoteMirror) GetCommonStatus() *CommonStatus { return &m.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (m *RemoteMirror) NewList() ObjectList { return &RemoteMirrorList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (m *RemoteMirror) IDs() (spec, status *int64) { return &m.Spec.ID, &m.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (m *RemoteMirror) RESTID() int64 { return cmp.Or(m.Spec.ID, m.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (m *RemoteMirror) TargetRefs() (project, group *Reference) { return &m.Spec.ProjectRef, nil }
 
 // RemoteMirrorList is a list of mirrors.
 // +kubebuilder:object:root=true

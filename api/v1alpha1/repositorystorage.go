@@ -69,6 +69,9 @@ type RepositoryStorage struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (s *RepositoryStorage) GetCommonStatus() *CommonStatus { return &s.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (s *RepositoryStorage) NewList() ObjectList { return &RepositoryStorageList{} }
+
 // RepositoryStorageList is a list of shards.
 // +kubebuilder:object:root=true
 type RepositoryStorageList struct {

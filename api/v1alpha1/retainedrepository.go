@@ -169,6 +169,9 @@ type RetainedRepository struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (r *RetainedRepository) GetCommonStatus() *CommonStatus { return &r.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (r *RetainedRepository) NewList() ObjectList { return &RetainedRepositoryList{} }
+
 // RetainedRepositoryList is a list of retained repositories.
 // +kubebuilder:object:root=true
 type RetainedRepositoryList struct {

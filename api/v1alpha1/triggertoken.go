@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 const (
 	// LabelSecret is on every Secret that Forgeplane uses for objects of tenants; its value says what for. Without it a Secret of a
@@ -119,8 +123,17 @@ type TriggerToken struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (t *TriggerToken) GetCommonStatus() *CommonStatus { return &t.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (t *TriggerToken) NewList() ObjectList { return &TriggerTokenList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (t *TriggerToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (t *TriggerToken) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
+
+// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+func (t *TriggerToken) TargetRefs() (project, group *Reference) { return &t.Spec.ProjectRef, nil }
 
 // SecretRef is where the value is kept in the token's own namespace: where it is declared, or where earlier versions of Forgeplane
 // kept one that they had generated.

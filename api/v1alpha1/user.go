@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // UserState says whether a user may use the forge.
 // +kubebuilder:validation:Enum=Active;Blocked
@@ -128,8 +132,14 @@ type User struct {
 // GetCommonStatus returns the part of the status that every kind has.
 func (u *User) GetCommonStatus() *CommonStatus { return &u.Status.CommonStatus }
 
+// NewList returns an empty list of the kind.
+func (u *User) NewList() ObjectList { return &UserList{} }
+
 // IDs returns where the declared id and the id in force are kept.
 func (u *User) IDs() (spec, status *int64) { return &u.Spec.ID, &u.Status.ID }
+
+// RESTID is the id that the REST API shows.
+func (u *User) RESTID() int64 { return cmp.Or(u.Spec.ID, u.Status.ID) }
 
 // UserList is a list of users.
 // +kubebuilder:object:root=true

@@ -73,6 +73,7 @@ func (o Options) build(listener net.Listener, pair dynamiccertificates.CertKeyCo
 	config.Authorization.Authorizer = identified{config.Authorization.Authorizer}
 	config.AddReadyzChecks(healthz.NamedCheck("tree", o.Ready))
 	config.RequestInfoResolver = requestInfo{genericapiserver.NewRequestInfoResolver(config)}
+	config.LongRunningFunc = waits(config.LongRunningFunc)
 	front := newProxy(config.Authentication.RequestHeaderConfig)
 	resolver := route.NewResolver(o.Known, o.Routes)
 	config.BuildHandlerChainFunc = func(h http.Handler, c *genericapiserver.Config) http.Handler {

@@ -89,6 +89,7 @@ func available() {
 		g.Expect(r.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))), "%v", r.Status)
 	}).WithTimeout(soon).Should(Succeed())
+	Eventually(as(cluster.Administrator()).status("GET", "/version")).WithTimeout(soon).Should(Equal(http.StatusOK))
 }
 
 // deleteNamespace makes a namespace with something in it and deletes it. It returns what says not found when it is gone.
@@ -161,6 +162,13 @@ func (c caller) get(path string) answer {
 	var a answer
 	Expect(json.NewDecoder(bytes.NewBufferString(text)).Decode(&a)).To(Succeed())
 	return a
+}
+
+// direct leads to a server past kube-apiserver.
+func direct(config *rest.Config, address string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Host, config.Insecure, config.CAData, config.CAFile = "https://"+address, true, nil, ""
+	return config
 }
 
 // claiming sends requests that claim to be those of somebody else.
@@ -307,6 +315,30 @@ var _ = Describe("The door", Ordered, func() {
 		Expect(code).To(Equal(http.StatusForbidden))
 	})
 
+	It("lets any number of requests wait, and serves others meanwhile", func() {
+		// The server has 600 seats in all for requests of all priorities.
+		const number = 700
+		config, err := cluster.Identity("runner")
+		Expect(err).NotTo(HaveOccurred())
+		identity("runner", rule("create", "jobs"), rule("list", "version"))
+		runner := as(direct(config, address))
+		// It is known from the first on that the runner may.
+		Eventually(runner.status("POST", "/jobs/request?number=1&first=")).WithTimeout(soon).Should(Equal(http.StatusOK))
+		codes := make(chan int)
+		for range number - 1 {
+			go func() {
+				defer GinkgoRecover()
+				codes <- runner.status("POST", "/jobs/request?number=700")()
+			}()
+		}
+		Consistently(codes).WithTimeout(time.Second).ShouldNot(Receive())
+		Expect(runner.status("GET", "/version")()).To(Equal(http.StatusOK))
+		go func() { codes <- runner.status("POST", "/jobs/request?number=700")() }()
+		for range number {
+			Eventually(codes).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
+		}
+	})
+
 	It("takes a watch parameter for nothing special", func() {
 		dan := identity("dan", rule("watch", "projects"))
 		Consistently(dan.status("GET", "/projects?watch=true")).WithTimeout(time.Second).Should(Equal(http.StatusForbidden))
@@ -391,14 +423,9 @@ var _ = Describe("The door", Ordered, func() {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return claiming{next, forged} })
 			return as(config)
 		}
-		direct := func(config *rest.Config) *rest.Config {
-			config = rest.CopyConfig(config)
-			config.Host, config.Insecure, config.CAData, config.CAFile = "https://"+address, true, nil, ""
-			return config
-		}
 
 		It("is what kube-apiserver says in the audit, and what nobody else says", func() {
-			for _, c := range []caller{from(cluster.Administrator(), "127.0.0.2"), from(direct(cluster.Administrator()), "127.0.0.3")} {
+			for _, c := range []caller{from(cluster.Administrator(), "127.0.0.2"), from(direct(cluster.Administrator(), address), "127.0.0.3")} {
 				code, text, _ := c.try(http.MethodPost, "/projects/17/labels", "")
 				Expect(code).To(Equal(http.StatusOK), text)
 			}
@@ -421,7 +448,7 @@ var _ = Describe("The door", Ordered, func() {
 			Expect(admin.Create(context.Background(), binding)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, binding)).To(Succeed()) })
 			anonymous := rest.AnonymousClientConfig(cluster.Administrator())
-			for at, c := range map[string]caller{"127.0.0.2": from(anonymous, "127.0.0.2"), "127.0.0.3": from(direct(anonymous), "127.0.0.3")} {
+			for at, c := range map[string]caller{"127.0.0.2": from(anonymous, "127.0.0.2"), "127.0.0.3": from(direct(anonymous, address), "127.0.0.3")} {
 				Eventually(c.status("GET", "/projects")).WithTimeout(soon).Should(Equal(http.StatusOK))
 				Expect(c.get("/projects?address="+at).Counted).To(BeTrue(), at)
 				Expect(c.get("/projects?address="+forged).Counted).To(BeFalse(), at)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -147,6 +149,7 @@ func routes() []route.Pattern {
 		{Method: "DELETE", Path: "/projects/{id}/protected_branches/{name}"},
 		{Method: "GET", Path: "/groups/{id}/projects"},
 		{Method: "GET", Path: "/namespaces/{id}/exists"},
+		{Method: "POST", Path: "/jobs/request", Polls: true},
 	}
 }
 
@@ -175,6 +178,9 @@ func echo(administrators *aggregated.Administrators) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		if r.URL.Path == "/jobs/request" {
+			meet(r)
+		}
 		body, _ := io.ReadAll(r.Body)
 		address, _ := netip.ParseAddr(r.URL.Query().Get("address"))
 		fmt.Fprintln(os.Stderr, "tree:", identity, r.Method, r.URL.EscapedPath())
@@ -186,6 +192,32 @@ func echo(administrators *aggregated.Administrators) http.Handler {
 			Counted: fair.From(r.Context()) == fair.Address(address),
 		})
 	})
+}
+
+// meetings are where requests wait for each other, by the name and number of who meet.
+var meetings = struct {
+	sync.Mutex
+	waiting map[string]int
+	all     map[string]chan struct{}
+}{waiting: map[string]int{}, all: map[string]chan struct{}{}}
+
+// meet waits until as many requests are here as the query says.
+func meet(r *http.Request) {
+	query := r.URL.RawQuery
+	number, _ := strconv.Atoi(r.URL.Query().Get("number"))
+	meetings.Lock()
+	if meetings.all[query] == nil {
+		meetings.all[query] = make(chan struct{})
+	}
+	here := meetings.all[query]
+	if meetings.waiting[query]++; meetings.waiting[query] == number {
+		close(here)
+	}
+	meetings.Unlock()
+	select {
+	case <-here:
+	case <-r.Context().Done():
+	}
 }
 
 // startReplica runs a server in a process of its own, that is killed with the spec at the latest.

@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,11 +20,25 @@ import (
 func resolve(resolver *route.Resolver, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if below, ok := strings.CutPrefix(r.URL.EscapedPath(), Prefix+"/"); ok && below != "" {
-			r = withPath(r, Prefix+resolver.Resolve(r.Context(), r.Method, below))
+			path, polls := resolver.Resolve(r.Context(), r.Method, below)
+			if r = withPath(r, Prefix+path); polls {
+				r = r.WithContext(context.WithValue(r.Context(), pollsKey{}, true))
+			}
 			auth.HideToken(r) // audit writes down queries
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// pollsKey is where resolve notes that a request waits.
+type pollsKey struct{}
+
+// waits tells requests that wait, like those that others tell, so that they take nothing from the others meanwhile: neither a seat of
+// priority and fairness, nor the time that a request has. How long they wait, the endpoint says.
+func waits(others request.LongRunningRequestCheck) request.LongRunningRequestCheck {
+	return func(r *http.Request, info *request.RequestInfo) bool {
+		return r.Context().Value(pollsKey{}) != nil || others(r, info)
+	}
 }
 
 // enter leads a request that was admitted into the tree.

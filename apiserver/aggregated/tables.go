@@ -14,7 +14,7 @@ import (
 func RoutesOf(endpoints iter.Seq[*endpoint.Endpoint]) []route.Pattern {
 	var all []route.Pattern
 	for e := range endpoints {
-		all = append(all, route.Pattern{Method: e.Method(), Path: e.Path()})
+		all = append(all, route.Pattern{Method: e.Method(), Path: e.Path(), Polls: e.Waits() > 0})
 	}
 	return all
 }

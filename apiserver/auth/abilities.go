@@ -67,7 +67,22 @@ const (
 	aboutGroup
 	// aboutNamespace is about a group or a user's own namespace: what holds projects.
 	aboutNamespace
+	// aboutUser and aboutRecord are about what no ability is about by itself.
+	aboutUser
+	aboutRecord
 )
+
+// admits reports whether an ability about another subject is one about this.
+func (s subject) admits(ability subject) bool {
+	switch s {
+	case aboutUser:
+		return ability == aboutInstance
+	case aboutRecord:
+		return ability == aboutInstance || ability == aboutProject
+	default:
+		return ability == s
+	}
+}
 
 // rule is what an ability takes.
 type rule struct {

@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -18,7 +20,7 @@ func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	}
 	actor.UserID = c.User.RESTID()
 	actor.InGroup = func(ctx context.Context, id int64) (bool, error) {
-		group, err := a.catalog.GroupByID(ctx, id)
+		group, err := catalog.ByID[*v1alpha1.Group](ctx, a.catalog, id)
 		if err != nil {
 			return false, err
 		}

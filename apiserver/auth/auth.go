@@ -12,8 +12,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
@@ -108,12 +110,12 @@ func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrato
 // Token returns the caller whom an access token stands for. It gives ErrInvalidToken or ErrBlocked, and costs one hash and
 // two look-ups in memory.
 func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error) {
-	return a.byDigest(ctx, catalog.Digest(value))
+	return a.byDigest(ctx, credential.Digest(value))
 }
 
 // byDigest is Token for the digest of a value.
 func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, error) {
-	t, err := a.catalog.TokenByDigest(ctx, digest)
+	t, err := accesstoken.ByDigest(ctx, a.catalog, digest)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return Caller{}, ErrInvalidToken
 	}

@@ -8,13 +8,16 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ratelimit"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -24,6 +27,9 @@ type Guard struct {
 	auth         *Authenticator
 	catalog      *catalog.Catalog
 	repositories Repositories
+	// projects and groups are the scopes that ids and full paths name.
+	projects, groups *catalog.Memory[string, catalog.Scope]
+	features         *feature.Flags
 }
 
 // Repositories knows which projects have a repository.
@@ -33,9 +39,22 @@ type Repositories interface {
 	Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error)
 }
 
+// maxScopes is how many projects, and how many groups, are remembered.
+const maxScopes = 16384
+
 // NewGuard returns a guard.
 func NewGuard(a *Authenticator, cat *catalog.Catalog, r Repositories) *Guard {
-	return &Guard{auth: a, catalog: cat, repositories: r}
+	scopes := func() *catalog.Memory[string, catalog.Scope] {
+		return catalog.NewMemory[string, catalog.Scope](
+			cat, maxScopes, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.User{}, &corev1.Namespace{})
+	}
+	return &Guard{auth: a, catalog: cat, repositories: r, projects: scopes(), groups: scopes()}
+}
+
+// Featuring has the guard know which features are on. Without it those are on that are on by default.
+func (g *Guard) Featuring(f *feature.Flags) *Guard {
+	g.features = f
+	return g
 }
 
 var _ endpoint.Guard = (*Guard)(nil)
@@ -49,11 +68,16 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent)
 	if limited := ratelimit.Count(ctx); limited != nil {
 		return nil, nil, limited
 	}
+	for _, l := range e.LimitsBy() {
+		if limited := caller.count(ctx, r, l); limited != nil {
+			return nil, nil, limited
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	s := Subject{Caller: caller, endpoint: e, id: sent.Path[e.Located()]}
-	form, err := g.admit(ctx, &s)
+	s := Subject{Caller: caller, endpoint: e, id: sent.Path[e.Located()], record: sent.Path[e.Record()]}
+	form, record, err := g.admit(ctx, &s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +87,20 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent)
 	if err := g.await(ctx, &s, e.Ability()); err != nil {
 		return nil, nil, err
 	}
-	return ctx, form.of(s), nil
+	return ctx, form.of(s, record), nil
+}
+
+// count counts a request against a limit of its endpoint. kube-apiserver, from whose address they come, knows Kubernetes identities better
+// than by an address: they count as who they are.
+func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) error {
+	caller, credential := fair.From(ctx), ""
+	if _, passed := IdentityFrom(ctx); l.By == endpoint.ByAddress && !passed {
+		caller = fair.From(r.Context())
+	}
+	if l.By == endpoint.ByCredential && c.Token != nil {
+		credential = string(c.Token.UID)
+	}
+	return ratelimit.CountBy(ctx, l, caller, credential)
 }
 
 // await waits until the controller of a project that was made just now has made what an ability is about. It is here that
@@ -85,27 +122,47 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 	return nil
 }
 
-// admit decides whether a caller may do what they ask for, and says what it is about.
-func (g *Guard) admit(ctx context.Context, s *Subject) (form, error) {
+// admit decides whether a caller may do what they ask for, and says what it is about: the form, and the record where it is one.
+func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err error) {
 	e := s.endpoint
+	if err := g.there(ctx, e); err != nil {
+		return f, nil, err
+	}
 	anonymous := s.Caller.Anonymous()
 	if anonymous && e.ForAnonymous() == endpoint.Refused {
-		return form{}, endpoint.Unauthorized("")
+		return f, nil, endpoint.Unauthorized("")
 	}
 	if !anonymous && !s.Caller.allows(e.RequiredScopes()) {
-		return form{}, endpoint.InsufficientScope(e.RequiredScopes())
+		return f, nil, endpoint.InsufficientScope(e.RequiredScopes())
 	}
-	f, known := formOf(e.Subject())
+	f, known := formOf(e)
 	if !known {
-		return form{}, g.Check(e)
+		return f, nil, g.Check(e)
 	}
 	if err := g.locate(ctx, s, f.about, s.id); err != nil {
-		return form{}, err
+		return f, nil, err
 	}
-	if e.Ability() != "" && !s.Access.May(e.Ability()) {
-		return form{}, e.Denial()
+	if f.find != nil {
+		record, err = g.record(ctx, s, f)
+		return f, record, err
 	}
-	return f, nil
+	if !s.may() {
+		return f, nil, e.Denial()
+	}
+	return f, nil, nil
+}
+
+// there answers 404 for an endpoint whose feature is off, whoever asks.
+func (g *Guard) there(ctx context.Context, e *endpoint.Endpoint) error {
+	name := e.RequiredFeature()
+	if name == "" {
+		return nil
+	}
+	on, err := g.features.Enabled(ctx, name)
+	if err == nil && !on {
+		err = endpoint.Message(http.StatusNotFound, "404 Not Found")
+	}
+	return err
 }
 
 // Again decides once more about a request that is about a project, by the token, user, roles and rules of this moment. It is for writes
@@ -117,7 +174,7 @@ func (g *Guard) Again(ctx context.Context, was Project) (Project, error) {
 	}
 	// It stays the same one when it is renamed meanwhile.
 	s := Subject{Caller: caller, endpoint: was.endpoint, id: strconv.FormatInt(was.Scope.Project.RESTID(), 10)}
-	_, err = g.admit(ctx, &s)
+	_, _, err = g.admit(ctx, &s)
 	return Project{s}, err
 }
 
@@ -185,8 +242,8 @@ func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, 
 
 // Project returns the scope of the project that an id or full path names. What looks like a number is an id.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
-	return catalog.Recall(g.catalog, projectID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
-		s, err := g.project(ctx, id)
+	return g.projects.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
+		s, err := projectNamed(ctx, c, id)
 		return s, time.Time{}, reachable(err)
 	})
 }
@@ -199,17 +256,13 @@ func reachable(err error) error {
 	return err
 }
 
-// projectID and groupID are the questions what an id or full path names.
-type projectID string
-type groupID string
-
-func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
+func projectNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Scope, error) {
 	var p *v1alpha1.Project
 	var err error
 	if n, numeric := number(id); numeric {
-		p, err = g.catalog.ProjectByID(ctx, n)
+		p, err = catalog.ByID[*v1alpha1.Project](ctx, c, n)
 	} else {
-		p, err = g.catalog.ProjectByPath(ctx, id)
+		p, err = c.ProjectByPath(ctx, id)
 	}
 	if err == nil && !p.DeletionTimestamp.IsZero() {
 		err = catalog.ErrNotFound
@@ -217,20 +270,20 @@ func (g *Guard) project(ctx context.Context, id string) (catalog.Scope, error) {
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	s, err := g.catalog.ProjectScope(ctx, p)
+	s, err := c.ProjectScope(ctx, p)
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	return g.inPlace(ctx, s)
+	return inPlace(ctx, c, s)
 }
 
 // inPlace returns the scope of what holds its full path and has an id. What does not hold its path has no effect, and is not served under
 // its id either; what has no id yet is not known to the API, which would show an id that leads nowhere.
-func (g *Guard) inPlace(ctx context.Context, s catalog.Scope) (catalog.Scope, error) {
-	if s.Target().(claim.Identified).RESTID() == 0 {
+func inPlace(ctx context.Context, c *catalog.Catalog, s catalog.Scope) (catalog.Scope, error) {
+	if s.RESTID() == 0 {
 		return catalog.Scope{}, catalog.ErrNotFound
 	}
-	holder, err := g.catalog.HolderAt(ctx, s)
+	holder, err := c.HolderAt(ctx, s)
 	if err == nil && holder.GetUID() != s.Target().GetUID() {
 		err = catalog.ErrNotFound
 	}
@@ -242,19 +295,19 @@ func (g *Guard) inPlace(ctx context.Context, s catalog.Scope) (catalog.Scope, er
 
 // Group returns the scope of the group that an id or full path names, which may be a user's own namespace.
 func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
-	return catalog.Recall(g.catalog, groupID(id), time.Time{}, func() (catalog.Scope, time.Time, error) {
-		s, err := g.group(ctx, id)
+	return g.groups.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
+		s, err := groupNamed(ctx, c, id)
 		return s, time.Time{}, reachable(err)
 	})
 }
 
-func (g *Guard) group(ctx context.Context, id string) (catalog.Scope, error) {
+func groupNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.Scope, error) {
 	var group *v1alpha1.Group
 	var err error
 	if n, numeric := number(id); numeric {
-		group, err = g.catalog.GroupByID(ctx, n)
+		group, err = catalog.ByID[*v1alpha1.Group](ctx, c, n)
 	} else {
-		group, err = g.catalog.GroupByPath(ctx, id)
+		group, err = c.GroupByPath(ctx, id)
 	}
 	if err == nil && !group.DeletionTimestamp.IsZero() {
 		err = catalog.ErrNotFound
@@ -262,11 +315,11 @@ func (g *Guard) group(ctx context.Context, id string) (catalog.Scope, error) {
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	chain, err := g.catalog.Ancestors(ctx, group)
+	chain, err := c.Ancestors(ctx, group)
 	if err != nil {
 		return catalog.Scope{}, err
 	}
-	return g.inPlace(ctx, catalog.Scope{Groups: chain})
+	return inPlace(ctx, c, catalog.Scope{Groups: chain})
 }
 
 func number(id string) (int64, bool) {

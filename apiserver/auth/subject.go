@@ -2,11 +2,13 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
+	"net/http"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -18,9 +20,9 @@ type Subject struct {
 	Scope  catalog.Scope
 	Access Access
 
-	// endpoint is what is asked for, and id what its path names.
-	endpoint *endpoint.Endpoint
-	id       string
+	// endpoint is what is asked for, id what its path names, and record what it names in there, or id again.
+	endpoint   *endpoint.Endpoint
+	id, record string
 }
 
 // Instance is the form of endpoints that are about the installation as a whole.
@@ -35,20 +37,20 @@ type Group struct{ Subject }
 // Namespace is the form of endpoints that are about what holds projects: a group, or a user's own namespace.
 type Namespace struct{ Subject }
 
-var (
-	_ endpoint.Located = Project{}
-	_ endpoint.Located = Group{}
-	_ endpoint.Located = Namespace{}
-)
+// Parameters implements endpoint.Located.
+func (Project) Parameters() []endpoint.Parameter {
+	return []endpoint.Parameter{{Doc: "Id or full path of the project."}}
+}
 
-// Parameter implements endpoint.Located.
-func (Project) Parameter() string { return "Id or full path of the project." }
+// Parameters implements endpoint.Located.
+func (Group) Parameters() []endpoint.Parameter {
+	return []endpoint.Parameter{{Doc: "Id or full path of the group."}}
+}
 
-// Parameter implements endpoint.Located.
-func (Group) Parameter() string { return "Id or full path of the group." }
-
-// Parameter implements endpoint.Located.
-func (Namespace) Parameter() string { return "Id or full path of the group, or username." }
+// Parameters implements endpoint.Located.
+func (Namespace) Parameters() []endpoint.Parameter {
+	return []endpoint.Parameter{{Doc: "Id or full path of the group, or username."}}
+}
 
 // Form is a form of Subject.
 type Form interface {
@@ -71,49 +73,83 @@ func On[S Form, Req, Resp any](handler endpoint.Func[Subject, Req, Resp]) endpoi
 // form is what the type of a subject stands for.
 type form struct {
 	about subject
-	of    func(Subject) any
+	// of returns a subject in the form, with the record that was found for it.
+	of func(s Subject, record any) any
+	// finds reports whether a record is found by what endpoint.Found has set, and find finds it; nil where the subject is no record.
+	finds func(by any) bool
+	find  func(ctx context.Context, g *Guard, s Subject, id int64) (Kept, error)
+	// missing is that of a Placed record; nil for others.
+	missing func() *endpoint.Error
 }
 
-// formOf returns the form that a type stands for; false for any other type.
-func formOf(t reflect.Type) (form, bool) {
-	switch t {
-	case reflect.TypeFor[Project]():
-		return form{aboutProject, func(s Subject) any { return Project{s} }}, true
-	case reflect.TypeFor[Group]():
-		return form{aboutGroup, func(s Subject) any { return Group{s} }}, true
-	case reflect.TypeFor[Namespace]():
-		return form{aboutNamespace, func(s Subject) any { return Namespace{s} }}, true
-	case reflect.TypeFor[Instance]():
-		return form{aboutInstance, func(s Subject) any { return Instance{s} }}, true
-	case reflect.TypeFor[endpoint.None]():
-		return form{aboutInstance, func(Subject) any { return endpoint.None{} }}, true
+func (Project) form() form {
+	return form{about: aboutProject, of: func(s Subject, _ any) any { return Project{s} }}
+}
+
+func (Group) form() form {
+	return form{about: aboutGroup, of: func(s Subject, _ any) any { return Group{s} }}
+}
+
+func (Namespace) form() form {
+	return form{about: aboutNamespace, of: func(s Subject, _ any) any { return Namespace{s} }}
+}
+
+func (Instance) form() form {
+	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Instance{s} }}
+}
+
+// formOf returns the form that the subject of an endpoint has; false where it has none.
+func formOf(e *endpoint.Endpoint) (form, bool) {
+	switch zero := e.Subject().(type) {
+	case interface{ form() form }:
+		return zero.form(), true
+	case endpoint.None:
+		return form{about: aboutInstance, of: func(Subject, any) any { return endpoint.None{} }}, true
 	default:
 		return form{}, false
 	}
 }
 
-// Check implements endpoint.Guard: the ability of an endpoint must be one about its subject, and only an endpoint about the instance can
-// do without.
+// Check implements endpoint.Guard: the ability of an endpoint must be one about its subject. Only an endpoint about the instance or a user
+// can do without, and one that changes something must say that it is for anybody.
 func (g *Guard) Check(e *endpoint.Endpoint) error {
-	f, known := formOf(e.Subject())
+	f, known := formOf(e)
 	if !known {
-		return fmt.Errorf("%s is no form of a subject", e.Subject())
+		return fmt.Errorf("%T is no form of a subject", e.Subject())
 	}
 	for _, c := range e.Credentials() {
 		if c != endpoint.AccessToken {
 			return fmt.Errorf("nobody is known by a credential of the kind %s", c)
 		}
 	}
+	if name := e.RequiredFeature(); name != "" {
+		if _, known := feature.Find(name); !known {
+			return fmt.Errorf("there is no feature %q", name)
+		}
+	}
+	if err := checkRecord(e, f); err != nil {
+		return err
+	}
+	return checkAbility(e, f)
+}
+
+func checkAbility(e *endpoint.Endpoint, f form) error {
 	what := e.Ability()
-	if what == "" && f.about == aboutInstance {
+	if what == "" && (f.about == aboutInstance || f.about == aboutUser) {
+		if e.Method() != http.MethodGet && !e.ForAnybody() {
+			return errors.New("everybody who has signed in could change something: name an ability by Needs, or say Anybody")
+		}
 		return nil
+	}
+	if e.ForAnybody() {
+		return fmt.Errorf("the ability %s is not that of anybody", what)
 	}
 	r, known := rules[what]
 	switch public := r.role == role.None; {
 	case !known:
 		return fmt.Errorf("there is no ability %q", what)
-	case r.about != f.about:
-		return fmt.Errorf("the ability %s is not about %s", what, e.Subject())
+	case !f.about.admits(r.about):
+		return fmt.Errorf("the ability %s is not about %T", what, e.Subject())
 	case e.ForAnonymous() == endpoint.Served && !public:
 		return fmt.Errorf("nobody is served without an account, as nobody has the ability %s then: that is endpoint.Hidden", what)
 	case e.ForAnonymous() == endpoint.Hidden && public:

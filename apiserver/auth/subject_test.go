@@ -13,6 +13,9 @@ func TestGuard_checksEndpoints(t *testing.T) {
 	project := func(context.Context, Project, *none) (none, error) { return none{}, nil }
 	group := func(context.Context, Group, *none) (none, error) { return none{}, nil }
 	instance := func(context.Context, Instance, *none) (none, error) { return none{}, nil }
+	user := func(context.Context, User, *none) (none, error) { return none{}, nil }
+	record := func(context.Context, Record[person], *none) (none, error) { return none{}, nil }
+	find := func(context.Context, Subject, int64) (person, error) { return person{}, nil }
 	foreign := func(context.Context, Subject, *none) (none, error) { return none{}, nil }
 	tests := map[string]struct {
 		endpoint *endpoint.Endpoint
@@ -25,6 +28,22 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"one about something else":             {endpoint.Get("/groups/{id}", group).Needs(ReadProject), "the ability read_project is not about auth.Group"},
 		"a subject that is none":               {endpoint.Get("/projects", foreign).Needs(ReadProject), "auth.Subject is no form of a subject"},
 		"served to nobody who has the ability": {endpoint.Post("/projects/{id}", project).Needs(PushCode).Anonymous(endpoint.Served), "that is endpoint.Hidden"},
+		"none, about a user":                   {endpoint.Get("/users/{id}", user), ""},
+		"none, and a change":                   {endpoint.Put("/users/{id}", user), "name an ability by Needs, or say Anybody"},
+		"none, and a change by anybody":        {endpoint.Post("/projects", instance).Anybody(), ""},
+		"one, and a change by anybody":         {endpoint.Post("/users", instance).Needs(AdminInstance).Anybody(), "the ability admin_instance is not that of anybody"},
+		"about a user, as of a project":        {endpoint.Get("/users/{id}", user).Needs(ReadProject), "the ability read_project is not about auth.User"},
+		"a rule on a user":                     {endpoint.Put("/users/{id}", user).Needs(AdminInstance).Or(Own), ""},
+		"a rule without an ability":            {endpoint.Put("/users/{id}", user).And(Own), "the rule own is about a record, and beside an ability"},
+		"a rule on no record":                  {endpoint.Put("/projects/{id}", project).Needs(AdminProject).Or(Own), "the rule own is about a record, and beside an ability"},
+		"a rule that nobody defined":           {endpoint.Put("/users/{id}", user).Needs(AdminInstance).Or("friend"), `there is no rule "friend"`},
+		"a record":                             {endpoint.Put("/records/{id}", record).Found(find).Needs(AdminInstance).And(Own), ""},
+		"a record that nothing finds":          {endpoint.Put("/records/{id}", record).Needs(AdminInstance), "is found by <nil>"},
+		"a record that something else finds":   {endpoint.Put("/records/{id}", record).Found(TestGuard_checksEndpoints).Needs(AdminInstance), "is found by func(*testing.T)"},
+		"a project that something finds":       {endpoint.Put("/projects/{id}", project).Found(find).Needs(AdminProject), "no auth.Project is found by"},
+		"a record, and an ability of a group":  {endpoint.Put("/records/{id}", record).Found(find).Needs(ReadGroup), "the ability read_group is not about"},
+		"a feature":                            {endpoint.Get("/version", instance).Feature("mr_approved_filter"), ""},
+		"a feature that nobody defined":        {endpoint.Get("/version", instance).Feature("dark_mode"), `there is no feature "dark_mode"`},
 		"hidden from those who have it":        {endpoint.Get("/projects/{id}", project).Needs(ReadProject).Anonymous(endpoint.Hidden), "that is endpoint.Served"},
 	}
 	for name, tt := range tests {

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 func TestWhomARequestIsMadeAsIsInItsQuery(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWhomARequestIsMadeAsIsInItsQuery(t *testing.T) {
 				ID: 9, UserRef: v1alpha1.Reference{Name: "root"}, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo},
 				SecretRef: &v1alpha1.SecretKeyReference{Name: "sudo", Key: "token"},
 			},
-			Status: v1alpha1.AccessTokenStatus{ID: 9, Digest: catalog.Digest(value)},
+			Status: v1alpha1.AccessTokenStatus{ID: 9, Digest: credential.Digest(value)},
 		})
 	f.Serve(users.New(f.Catalog, f.Writer, familytest.WebURL, "home").Table())
 	for query, username := range map[string]string{

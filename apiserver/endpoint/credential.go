@@ -27,11 +27,14 @@ func (e *Endpoint) Takes(all ...Credential) *Endpoint {
 	return e
 }
 
-// Carries names the parameter of the query or the body in which clients may send a credential that the endpoint takes. A body may have
-// 64 KiB then.
+// Carries names the parameter of the query or the body in which clients can send a credential that the endpoint takes. A body can have
+// 64 KiB then. Where an endpoint takes files or a raw body, only the query carries credentials: the caller is known before the body is
+// read.
 func (e *Endpoint) Carries(c Credential, parameter string) *Endpoint {
 	e.carried = append(e.carried, carrier{c, parameter})
-	e.maxBody = min(e.maxBody, maxCarrying)
+	if !e.streams() {
+		e.maxBody = min(e.maxBody, maxCarrying)
+	}
 	return e
 }
 
@@ -79,6 +82,14 @@ func (e *Endpoint) carriedIn(sent tree) (map[Credential]string, error) {
 func (h *Handler) carried(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (err error) {
 	if len(e.carried) == 0 {
 		return nil
+	}
+	if e.streams() {
+		query, err := readQuery(r)
+		if err != nil {
+			return err
+		}
+		a.known.Credentials, err = e.carriedIn(query)
+		return err
 	}
 	if a.sent, err = readTree(r, e.maxBody, nil); err != nil {
 		return err

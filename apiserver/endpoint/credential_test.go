@@ -36,12 +36,29 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 	type request struct {
 		Ref string `param:"ref"`
 	}
+	type rawRequest struct {
+		Ref  string        `param:"ref"`
+		Body endpoint.File `body:"text/plain"`
+	}
+	type formRequest struct {
+		Ref  string        `param:"ref"`
+		File endpoint.File `param:"file"`
+	}
 	who := func(_ context.Context, b bearer, r *request) (string, error) { return b.name + " " + r.Ref, nil }
 	table := endpoint.Table{
 		endpoint.Post("/trigger", who).Takes(endpoint.TriggerToken, endpoint.JobToken).Carries(endpoint.TriggerToken, "token"),
 		endpoint.Get("/job", who).Takes(endpoint.AccessToken, endpoint.JobToken).Carries(endpoint.JobToken, "job_token"),
 		endpoint.Post("/usual", who),
+		endpoint.Post("/envelopes", func(_ context.Context, b bearer, r *rawRequest) (string, error) {
+			return fmt.Sprint(b.name, " ", r.Ref, " ", r.Body.Size), nil
+		}).MaxBody(1<<20).Takes(endpoint.ClientKey).Carries(endpoint.ClientKey, "key"),
+		endpoint.Post("/files", func(_ context.Context, b bearer, r *formRequest) (string, error) {
+			return fmt.Sprint(b.name, " ", r.Ref, " ", r.File.Size), nil
+		}).Takes(endpoint.JobToken).Carries(endpoint.JobToken, "token").Uploads(1<<20, 1<<20),
 	}
+	const raw, multipart = "text/plain", "multipart/form-data; boundary=x"
+	const fields = "--x\r\nContent-Disposition: form-data; name=\"ref\"\r\n\r\nmain\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nabc\r\n--x--\r\n"
 	const form, json = "application/x-www-form-urlencoded", "application/json"
 	tests := map[string]struct {
 		request, kind, body string
@@ -57,6 +74,10 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 		"one of another kind":             {"POST /trigger", form, "job_token=good", `401 {"message":"401 Unauthorized"}`, 1},
 		"one that is no text":             {"POST /trigger", json, `{"token":["good"]}`, `400 {"error":"token is invalid"}`, 0},
 		"in a long body":                  {"POST /trigger", form, "token=good&ref=" + strings.Repeat("x", 64<<10), `413 {"message":"413 Request Entity Too Large"}`, 0},
+		"in the query beside a raw body":  {"POST /envelopes?key=good&ref=main", raw, strings.Repeat("x", 100<<10), `201 "client_key main 102400"`, 1},
+		"not in a raw body":               {"POST /envelopes", raw, "key=good", `401 {"message":"401 Unauthorized"}`, 1},
+		"in the query beside files":       {"POST /files?token=good", multipart, fields, `201 "job_token main 3"`, 1},
+		"not among files":                 {"POST /files", multipart, strings.ReplaceAll(fields, "ref", "token"), `401 {"message":"401 Unauthorized"}`, 1},
 		"where the endpoint carries none": {"POST /usual", form, "token=good", `401 {"message":"401 Unauthorized"}`, 1},
 	}
 	for name, tt := range tests {

@@ -27,7 +27,6 @@ package endpoint
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"reflect"
 	"time"
@@ -53,16 +52,19 @@ type Endpoint struct {
 	path    string
 	summary string
 	ability Ability
+	anybody bool
+	feature string
 	scopes  []string
 	status  int
 	also    []int
 	family  string
 
-	// subject is the type of what the endpoint is about, and located the path parameter that names it; "" for none.
-	subject    reflect.Type
-	located    string
-	locatedDoc string
-	anonymous  Anonymous
+	// subject is the zero value of what the endpoint is about, and located are the path parameters that name it.
+	subject   any
+	located   []located
+	finder    any
+	rule      rule
+	anonymous Anonymous
 
 	credentials []Credential
 	carried     []carrier
@@ -73,6 +75,7 @@ type Endpoint struct {
 	maxBody     int64
 	perMinute   int
 	limited     string
+	limitedBy   []LimitBy
 	// wildcard is the path parameter that takes all that is left, and slash says that the path may end in one.
 	wildcard string
 	slash    bool
@@ -88,12 +91,6 @@ type Endpoint struct {
 
 // Func is a handler: it gets the subject that the Guard has found, and what was sent.
 type Func[S, Req, Resp any] = func(ctx context.Context, subject S, request *Req) (Resp, error)
-
-// Located is a type of subjects that a path parameter names: the first of the path.
-type Located interface {
-	// Parameter says in a sentence what the parameter is, for the OpenAPI document.
-	Parameter() string
-}
 
 // Anonymous says how an endpoint treats callers who show no credential.
 type Anonymous int
@@ -138,19 +135,13 @@ func Delete[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint
 func newEndpoint[S, Req, Resp any](method, path string, status int, handler Func[S, Req, Resp]) *Endpoint {
 	e := &Endpoint{
 		method: method, path: path, status: status, maxBody: maxBody,
-		subject: reflect.TypeFor[S](), response: reflect.TypeFor[Resp](),
+		subject: *new(S), response: reflect.TypeFor[Resp](),
 		call: func(ctx context.Context, subject, request any) (any, error) {
 			return handler(ctx, subject.(S), request.(*Req))
 		},
 	}
 	e.path, e.wildcard = plainPath(path)
-	named := pathParameters(e.path)
-	if l, ok := any(*new(S)).(Located); ok {
-		if len(named) == 0 {
-			panic(fmt.Sprintf("endpoint: %s: no parameter names the %s", path, e.subject))
-		}
-		e.located, e.locatedDoc, named = named[0], l.Parameter(), named[1:]
-	}
+	named := e.locate(pathParameters(e.path))
 	e.request = compile(reflect.TypeFor[Req](), path, named)
 	e.scopes, e.credentials = []string{"api"}, []Credential{AccessToken}
 	if method == http.MethodGet {
@@ -168,6 +159,21 @@ func (e *Endpoint) Doc(summary string) *Endpoint {
 // Needs names the ability without which a caller is refused.
 func (e *Endpoint) Needs(a Ability) *Endpoint {
 	e.ability = a
+	return e
+}
+
+// Anybody lets in every signed-in caller. An endpoint that changes something must name an ability or call Anybody.
+func (e *Endpoint) Anybody() *Endpoint {
+	e.anybody = true
+	return e
+}
+
+// ForAnybody reports whether Anybody was called.
+func (e *Endpoint) ForAnybody() bool { return e.anybody }
+
+// Feature names what must be turned on for the endpoint to be there; otherwise it answers 404. The Guard knows what is on.
+func (e *Endpoint) Feature(name string) *Endpoint {
+	e.feature = name
 	return e
 }
 
@@ -210,6 +216,9 @@ func (e *Endpoint) Path() string { return e.path }
 // Ability is what Needs named.
 func (e *Endpoint) Ability() Ability { return e.ability }
 
+// RequiredFeature is what Feature named; empty where the endpoint is always there.
+func (e *Endpoint) RequiredFeature() string { return e.feature }
+
 // RequiredScopes are those of which a token needs one.
 func (e *Endpoint) RequiredScopes() []string { return e.scopes }
 
@@ -221,11 +230,8 @@ func (e *Endpoint) Denial() *Error {
 	return e.denial
 }
 
-// Subject is the type of what the endpoint is about.
-func (e *Endpoint) Subject() reflect.Type { return e.subject }
-
-// Located is the path parameter that names the subject; empty where none does.
-func (e *Endpoint) Located() string { return e.located }
+// Subject is the zero value of what the endpoint is about.
+func (e *Endpoint) Subject() any { return e.subject }
 
 // ForAnonymous returns how the endpoint treats callers who show no credential.
 func (e *Endpoint) ForAnonymous() Anonymous { return e.anonymous }

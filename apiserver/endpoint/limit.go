@@ -17,6 +17,45 @@ func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 // Limit is what Limited has set; 0 for no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
+// By is whose requests a limit counts together.
+type By string
+
+const (
+	// ByAddress counts what comes from an address, whoever calls.
+	ByAddress By = "address"
+	// ByCredential counts what comes with a credential, and by who calls where there is none.
+	ByCredential By = "credential"
+)
+
+// LimitBy is a limit of requests a minute.
+type LimitBy struct {
+	By        By
+	PerMinute int
+	// What is limited. Endpoints that are limited for the same share the count.
+	What string
+}
+
+// LimitedBy refuses more than so many requests a minute of one address or credential, whatever they are about and be they served or not,
+// where limits are enforced. Refusals name what was asked for, as in "trigger".
+func (e *Endpoint) LimitedBy(by By, perMinute int, what string) *Endpoint {
+	e.limitedBy = append(e.limitedBy, LimitBy{by, perMinute, what})
+	return e
+}
+
+// LimitsBy are those that LimitedBy has set.
+func (e *Endpoint) LimitsBy() []LimitBy { return e.limitedBy }
+
+// limits are those of the endpoint for the OpenAPI document.
+func (e *Endpoint) limits(op object) {
+	limit := func(perMinute int) object { return object{"requests": perMinute, "seconds": 60} }
+	if e.perMinute > 0 {
+		op["x-rate-limit"] = limit(e.perMinute)
+	}
+	for _, l := range e.limitedBy {
+		op["x-rate-limit-by-"+string(l.By)] = limit(l.PerMinute)
+	}
+}
+
 // MaxBody replaces how many bytes a body may have: 4 MiB, and 8 KiB where something is only read. It is held in memory as a whole, some
 // times over, so those of more than 64 KiB wait for Options.Memory.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {

@@ -2,6 +2,7 @@ package endpoint_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -193,5 +194,25 @@ func TestExceededLimit_isSaid(t *testing.T) {
 	}
 	if err := endpointtest.Of(t, h).Check(http.MethodGet, "/history", w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheDocumentHasLimits(t *testing.T) {
+	get := func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
+		return endpoint.None{}, nil
+	}
+	var document any
+	if err := json.Unmarshal(newHandler(endpoint.Table{
+		endpoint.Post("/trigger", get).Limited(5, "trigger").LimitedBy(endpoint.ByAddress, 60, "trigger").LimitedBy(endpoint.ByCredential, 30, "trigger"),
+	}).OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"x-rate-limit": `{"requests":5,"seconds":60}`, "x-rate-limit-by-address": `{"requests":60,"seconds":60}`,
+		"x-rate-limit-by-credential": `{"requests":30,"seconds":60}`,
+	} {
+		if got := find(document, "paths /trigger post "+name); !equalJSON(t, got, want) {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
 	}
 }

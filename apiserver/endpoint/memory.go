@@ -181,7 +181,7 @@ func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, a *a
 		if err != nil {
 			return err
 		}
-		if a.response, err = e.answer(ctx, r, subject, a.request); err != nil {
+		if a.response, err = e.answer(h.withPolling(ctx, r, e, a), r, subject, a.request); err != nil {
 			return err
 		}
 	}

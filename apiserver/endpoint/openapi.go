@@ -25,10 +25,14 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
 	"and an empty value stands for null where null is allowed. Words in place of a value, such as `None`, are taken in any letter case. " +
 	"Every answer has `X-Request-Id`, by which the log names the request; a client may send its own. " +
+	"`x-rate-limit` is of one caller about one project or group, and `x-rate-limit-by-address` and `x-rate-limit-by-credential` are of one of those. " +
 	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
 	"A parameter of the path with `x-wildcard` may have slashes as they are. " +
 	"An answer of `x-long-poll` may take so long. " +
-	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do."
+	"An endpoint with `x-feature` is there while that feature is on. " +
+	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do. " +
+	"`x-rule` is about the record that is asked for: with `or` it suffices without the ability, and with `and` it must hold as well; " +
+	"`own` says that the record is the caller's."
 
 // object is an object of the document.
 type object = map[string]any
@@ -113,25 +117,23 @@ func (s *schemas) operation(e *Endpoint) object {
 	if e.ability != "" {
 		op["x-ability"] = e.ability
 	}
+	if e.rule.Rule != "" {
+		op["x-rule"] = e.rule.describe()
+	}
+	if e.feature != "" {
+		op["x-feature"] = e.feature
+	}
 	if e.anonymous == Served {
 		op["security"] = append([]object{{}}, security...)
 	}
 	if !slices.Equal(e.credentials, []Credential{AccessToken}) {
 		op["x-credentials"] = e.credentials
 	}
-	if e.perMinute > 0 {
-		op["x-rate-limit"] = object{"requests": e.perMinute, "seconds": 60}
-	}
+	e.limits(op)
 	if e.polls > 0 {
 		op["x-long-poll"] = object{"seconds": e.polls.Seconds()}
 	}
-	var parameters []object
-	if e.located != "" {
-		parameters = append(parameters, object{
-			"name": e.located, "in": "path", "required": true, "schema": object{"type": "string"}, "description": e.locatedDoc,
-		})
-	}
-	parameters = append(parameters, e.request.pathParameters()...)
+	parameters := slices.Concat(e.locatedParameters(), e.request.pathParameters())
 	markWildcard(parameters, e.wildcard)
 	switch raw := e.request.raw; {
 	case raw != nil:

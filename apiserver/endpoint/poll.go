@@ -12,6 +12,9 @@ func (e *Endpoint) Polls(limit time.Duration) *Endpoint {
 	return e
 }
 
+// Waits is for how long the handler may wait by Poll; 0 where it does not.
+func (e *Endpoint) Waits() time.Duration { return e.polls }
+
 type pollKey struct{}
 
 // polling is what Poll knows of a request.

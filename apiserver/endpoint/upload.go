@@ -25,12 +25,11 @@ func (e *Endpoint) Uploads(each, all int64) *Endpoint {
 	return e
 }
 
-// check panics where an endpoint takes files without a limit, or by a credential that stands among them: the caller is known before files
-// are read.
+// streams reports whether the body of a request is read, as it may be long, after the caller is known.
+func (e *Endpoint) streams() bool { return e.uploads != nil || e.request.raw != nil }
+
+// check panics where an endpoint takes files without a limit.
 func (e *Endpoint) check() {
-	if len(e.carried) > 0 && (e.uploads != nil || e.request.raw != nil) {
-		panic("endpoint: " + e.String() + " takes files or a raw body, so its credentials must be in a header")
-	}
 	for name, is := range e.request.files {
 		if is && e.uploads == nil {
 			panic("endpoint: " + e.String() + " takes the file " + name + " and needs Uploads")
@@ -73,7 +72,7 @@ func (e *Endpoint) onDisk(r *http.Request) int64 {
 
 // read gathers the parameters of a request. What is uploaded with it is kept for a, once there is room for it.
 func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
-	if e.request.raw == nil && e.uploads == nil {
+	if !e.streams() {
 		return readTree(r, e.maxBody, nil)
 	}
 	a.kept = newSpool(h.options.Spool)

@@ -81,7 +81,7 @@ const ReadOnly = "The repository is temporarily read-only. Please try again late
 
 // readOnly says why a project takes no pushes, if so.
 func (h *Handler) readOnly(p *Project) string {
-	if p.ReadOnly == "" && h.Writers.Closed(p.Repository) {
+	if p.ReadOnly == "" && p.Repository.Closed() {
 		return ReadOnly
 	}
 	return p.ReadOnly

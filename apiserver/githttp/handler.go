@@ -26,8 +26,6 @@ type Options struct {
 	// Hooks answers the hooks in HooksDir, on the unix socket HookSocket.
 	Hooks                *hook.Server
 	HooksDir, HookSocket string
-	// Writers knows the repositories that are closed, and is told of every push that is about to change one.
-	Writers *git.Writers
 
 	// Outdated reports whether what a request was refused for may be older than what a client has written before, and returns when it
 	// is not any more; nil where that cannot be.
@@ -56,7 +54,7 @@ type Handler struct {
 
 // New returns a handler.
 func New(o Options) (*Handler, error) {
-	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" || o.Writers == nil {
+	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" {
 		return nil, errors.New("githttp: an option that is needed is missing")
 	}
 	o.Slots = or(o.Slots, DefaultSlots())

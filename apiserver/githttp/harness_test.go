@@ -36,7 +36,6 @@ type forge struct {
 	handler *githttp.Handler
 	storage string
 	engine  *git.Engine
-	writers git.Writers
 	hooks   *hooktest.Serving
 
 	mu       sync.Mutex
@@ -105,7 +104,7 @@ func newForgeOn(t testing.TB, engine git.Options, change ...func(*githttp.Option
 	}
 	f.hooks = hooktest.Serve(t)
 	o := githttp.Options{
-		Authenticator: f, Projects: f, Hooks: &f.hooks.Server, HooksDir: f.hooks.Dir, HookSocket: f.hooks.Socket, Writers: &f.writers,
+		Authenticator: f, Projects: f, Hooks: &f.hooks.Server, HooksDir: f.hooks.Dir, HookSocket: f.hooks.Socket,
 		Log: testr.New(t.(*testing.T)),
 	}
 	for _, c := range change {
@@ -268,10 +267,11 @@ func (f *forge) idle(t *testing.T, p *project) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := f.writers.Close(ctx, p.repository); err != nil {
-		t.Errorf("somebody still writes: %v", err)
+	open, err := p.repository.Close(ctx)
+	if err != nil {
+		t.Fatalf("somebody still writes: %v", err)
 	}
-	f.writers.Open(p.repository)
+	open()
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

@@ -25,10 +25,11 @@ type push struct {
 	project *Project
 	stage   atomic.Int32
 	record  *audit.Record
+	write   *git.Write
 
 	// Set by the hook's question, before the stage is accepted.
 	updates []hook.Update
-	end     func()            // no longer counts among the writers, nor do its refs besides those that are there
+	end     func()            // no longer counts as a write, nor do its refs besides those that are there
 	reasons map[string]string // by ref, why it is refused
 }
 
@@ -51,6 +52,11 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 	defer leave(nil)
 	p := &push{Handler: h, path: req.path, caller: caller, project: project, record: audit.From(client), reasons: map[string]string{}}
 	p.record.Result(audit.Refused, undecided)
+	var err error
+	if p.write, err = project.Repository.PrepareWrite(); err != nil {
+		return err
+	}
+	defer p.write.End()
 	token, forget := h.Hooks.Expect(func(ctx context.Context, asked hook.Push) hook.Verdict {
 		ctx, cancel := context.WithCancel(fair.With(ctx, caller.key()))
 		defer context.AfterFunc(client, cancel)()
@@ -78,7 +84,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 
 	out.contentType = "application/x-" + string(req.service) + "-result"
 	out.stubborn = true
-	err := project.Repository.Serve(ctx, git.ServeOptions{
+	err = project.Repository.Serve(p.write.In(ctx), git.ServeOptions{
 		Service: req.service, Protocol: req.protocol, Stdin: in, Stdout: out,
 		HooksDir: h.HooksDir, HookEnv: []string{hook.SocketEnv + "=" + h.HookSocket, hook.TokenEnv + "=" + token},
 		Accepted: func() bool { return p.stage.Load() == accepted },
@@ -104,11 +110,14 @@ const failure = "The server could not check this push, so nothing was changed. "
 // check answers the hook.
 func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
 	// From here on whoever closes the repository waits, or else finds it closed here: nothing can get in between.
-	end, err := p.Writers.Begin(p.project.Repository)
-	if err != nil {
+	switch err := p.write.Begin(); {
+	case errors.Is(err, git.ErrClosed):
 		return hook.Verdict{Text: ReadOnly}
+	case err != nil:
+		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
+		return hook.Verdict{Text: failure}
 	}
-	p.end = end
+	p.end = p.write.End
 	defer func() {
 		if r := recover(); r != nil {
 			p.Log.Error(fmt.Errorf("panic: %v", r), "checking a push", "project", p.path, "stack", string(debug.Stack()))

@@ -130,11 +130,12 @@ func TestAReadOnlyProject(t *testing.T) {
 	c.Git(t, "fetch", "--quiet", "origin")
 	f.set(func() { p.readOnly = "" })
 
-	if err := f.writers.Close(t.Context(), p.repository); err != nil {
+	open, err := p.repository.Close(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	contains(t, c.Refused(t, "push", "origin", "main"), "fatal: remote error: The repository is temporarily read-only. Please try again later.")
-	f.writers.Open(p.repository)
+	open()
 	c.Git(t, "push", "--quiet", "origin", "main")
 }
 
@@ -145,10 +146,12 @@ func TestClosingARepositoryDuringAPush(t *testing.T) {
 	server := f.Config.Handler
 	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			if err := f.writers.Close(r.Context(), p.repository); err != nil {
+			open, err := p.repository.Close(r.Context())
+			if err != nil {
 				t.Error(err)
+				return
 			}
-			defer f.writers.Open(p.repository)
+			defer open()
 		}
 		server.ServeHTTP(w, r)
 	})

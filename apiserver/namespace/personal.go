@@ -33,7 +33,7 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 }
 
 // IsPersonal reports whether an object is the group that holds the personal projects of a user, and not of one who had the id before.
-func IsPersonal(ctx context.Context, c *catalog.Catalog, o client.Object, u *v1alpha1.User, home string) (bool, error) {
+func IsPersonal(ctx context.Context, c *catalog.Catalog, o metav1.Object, u *v1alpha1.User, home string) (bool, error) {
 	g, ok := o.(*v1alpha1.Group)
 	if !ok || client.ObjectKeyFromObject(g) != PersonalKey(u, home) {
 		return false, nil
@@ -42,7 +42,7 @@ func IsPersonal(ctx context.Context, c *catalog.Catalog, o client.Object, u *v1a
 		return of == string(u.UID), nil
 	}
 	// It was made before there was the annotation; its membership has the UID.
-	m, err := c.GroupMembership(ctx, u, g)
+	m, err := c.MembershipIn(ctx, u, catalog.Scope{Groups: []*v1alpha1.Group{g}})
 	return m != nil, err
 }
 

@@ -44,10 +44,11 @@ func TestAUserOfADeletedOnesNameOwnsNothingOfHis(t *testing.T) {
 	old, err := f.Catalog.User(t.Context(), v1alpha1.Reference{Name: "bob"})
 	g.Expect(err).NotTo(HaveOccurred())
 	hold(t, f, namespace.PersonalKey(old, "home"))
-	g.Expect(f.Writer.Delete(t.Context(), old.DeepCopy())).To(Succeed())
+	g.Expect(f.Client.Delete(t.Context(), old.DeepCopy())).To(Succeed())
 	bob := User("bob", 50)
-	g.Expect(f.Writer.Create(t.Context(), bob)).To(Succeed())
-	g.Expect(f.Writer.Observe(t.Context(), bob, func() { bob.Status.ID = 50 })).To(Succeed())
+	g.Expect(f.Client.Create(t.Context(), bob)).To(Succeed())
+	bob.Status.ID = 50
+	g.Expect(f.Client.Status().Update(t.Context(), bob)).To(Succeed())
 
 	for _, request := range reads {
 		g.Expect(f.As("bob", request, "").Code).To(Equal(404), request)
@@ -68,14 +69,16 @@ func TestAUserMadeAnewUnderAnOldIDDoesNotGetThePersonalNamespace(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			group := &v1alpha1.Group{}
 			g.Expect(f.Client.Get(t.Context(), namespace.PersonalKey(bob, "home"), group)).To(Succeed())
-			g.Expect(f.Writer.Update(t.Context(), group, func() error { was(group); return nil })).To(Succeed())
+			was(group)
+			g.Expect(f.Client.Update(t.Context(), group)).To(Succeed())
 			g.Expect(f.As("bob", "POST /projects", `{"name":"more"}`).Code).To(Equal(201), "it is his")
 
-			g.Expect(f.Writer.Delete(t.Context(), bob.DeepCopy())).To(Succeed())
+			g.Expect(f.Client.Delete(t.Context(), bob.DeepCopy())).To(Succeed())
 			anew := User("bob", 2)
 			anew.UID = "anew"
-			g.Expect(f.Writer.Create(t.Context(), anew)).To(Succeed())
-			g.Expect(f.Writer.Observe(t.Context(), anew, func() { anew.Status.ID = 2 })).To(Succeed())
+			g.Expect(f.Client.Create(t.Context(), anew)).To(Succeed())
+			anew.Status.ID = 2
+			g.Expect(f.Client.Status().Update(t.Context(), anew)).To(Succeed())
 
 			g.Expect(f.As("bob", "GET /projects/bob%2Fsecret", "").Code).To(Equal(404))
 			g.Expect(f.As("bob", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
@@ -97,7 +100,7 @@ func TestWhatDoesNotHoldItsPathIsNotServedUnderItsIDEither(t *testing.T) {
 	taken.Spec.Path = "site"
 	for i, o := range []client.Object{Group("acme", "acme", 10, "", public), rival, below, site, taken} {
 		o.SetCreationTimestamp(metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, i, 0, time.UTC)})
-		g.Expect(f.Writer.Create(t.Context(), o)).To(Succeed())
+		g.Expect(f.Client.Create(t.Context(), o)).To(Succeed())
 	}
 	for request, want := range map[string]int{
 		"GET /groups/10": 200, "GET /groups/11": 404, "GET /groups/12": 404, "GET /projects/20": 200, "GET /projects/21": 404,
@@ -111,7 +114,7 @@ func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
 	f := newForge(t)
 	// One that held the path before there was the user keeps it.
 	group := Group("acme", "max", 10, "", v1alpha1.VisibilityPublic)
-	g.Expect(f.Writer.Create(t.Context(), group)).To(Succeed())
+	g.Expect(f.Client.Create(t.Context(), group)).To(Succeed())
 	hold(t, f, client.ObjectKeyFromObject(group))
 	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).String()).To(Equal(notAvailable))
 	var all v1alpha1.GroupList
@@ -122,7 +125,7 @@ func TestAProjectThatHasNoPlaceLeavesNoGroupBehind(t *testing.T) {
 func TestPersonalProjects_haveThePathThatAnotherTenantHasDeclared(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
-	g.Expect(f.Writer.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
+	g.Expect(f.Client.Create(t.Context(), Group("acme", "max", 10, "", v1alpha1.VisibilityPublic))).To(Succeed())
 	g.Expect(f.As("max", "POST /projects", `{"name":"mine"}`).Code).To(Equal(201))
 	g.Expect(f.As("max", "GET /projects/max%2Fmine", "").Code).To(Equal(200))
 }
@@ -133,10 +136,8 @@ func hold(t *testing.T, f *Forge, key client.ObjectKey) {
 	g := NewWithT(t)
 	var group v1alpha1.Group
 	g.Expect(f.Client.Get(t.Context(), key, &group)).To(Succeed())
-	g.Expect(f.Writer.Update(t.Context(), &group, func() error {
-		group.Status.Claims = []string{claim.Path("", group.Spec.Path).String()}
-		return nil
-	})).To(Succeed())
+	group.Status.Claims = []string{claim.Path("", group.Spec.Path).String()}
+	g.Expect(f.Client.Update(t.Context(), &group)).To(Succeed())
 }
 
 func TestUsernamesAndRootPathsAreTakenFromOneAnother(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/groups"
@@ -32,6 +33,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
@@ -53,7 +55,7 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := f.Writer.Within(quota.New(f.Catalog, f.Clock, l, "home"))
+	w := store.NewWriter(declare.NewWriter(f.Client, f.Client, f.IDs).Within(quota.New(f.Catalog, f.Clock, l, "home")))
 	return f.Serve(
 		groups.New(f.Catalog, f.Guard, w, f.Clock, WebURL, "home").Table(),
 		projects.New(f.Catalog, f.Guard, w, f.RefWriter(), f.Clock, WebURL, "home").Table(),

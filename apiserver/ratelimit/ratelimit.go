@@ -189,6 +189,16 @@ func Count(ctx context.Context) error {
 	now := l.clock.Now()
 	m := l.minute(now)
 	observed := r.observe(l.key(caller, "", ""), m)
+	r.tell(t, observed, m)
+	if observed > t.limit {
+		l.refused.WithLabelValues(t.name[0]).Inc()
+		return endpoint.Throttled(m.ends.Sub(now))
+	}
+	return nil
+}
+
+// tell says in the headers of the answer how many requests of a limit are left.
+func (r *request) tell(t *throttle, observed int, m *minute) {
 	left := [...]string{strconv.Itoa(observed), strconv.Itoa(max(t.limit-observed, 0))}
 	r.answer["Ratelimit-Limit"] = t.limits
 	r.answer["Ratelimit-Name"] = t.name
@@ -196,11 +206,6 @@ func Count(ctx context.Context) error {
 	r.answer["Ratelimit-Remaining"] = left[1:2:2]
 	r.answer["Ratelimit-Reset"] = m.reset
 	r.answer["Ratelimit-Resettime"] = m.resetTime
-	if observed > t.limit {
-		l.refused.WithLabelValues(t.name[0]).Inc()
-		return endpoint.Throttled(m.ends.Sub(now))
-	}
-	return nil
 }
 
 // CountEndpoint counts the request that ctx belongs to against the limit of an endpoint, if it has one, for the caller of ctx.
@@ -217,13 +222,7 @@ func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, subject func() str
 // CountThing is CountEndpoint for what turns out to be limited only when it is looked at: what it is, and how often a minute it
 // is to be had.
 func CountThing(ctx context.Context, perMinute int, what string, subject func() string) error {
-	r, ok := ctx.Value(requestKey{}).(*request)
-	if !ok || !r.limiter.endpoints {
-		return nil
-	}
-	if chosen, ok := r.limiter.costly[what]; ok {
-		perMinute = chosen
-	}
+	r, perMinute := enforced(ctx, perMinute, what)
 	if perMinute == 0 {
 		return nil
 	}
@@ -231,6 +230,18 @@ func CountThing(ctx context.Context, perMinute int, what string, subject func() 
 		return endpoint.TooManyRequests(what, wait)
 	}
 	return nil
+}
+
+// enforced returns the request that ctx belongs to, and how often a minute something is to be had; 0 for any number.
+func enforced(ctx context.Context, perMinute int, what string) (*request, int) {
+	r, ok := ctx.Value(requestKey{}).(*request)
+	if !ok || !r.limiter.endpoints {
+		return nil, 0
+	}
+	if chosen, ok := r.limiter.costly[what]; ok {
+		perMinute = chosen
+	}
+	return r, perMinute
 }
 
 // count counts the request as one more of something, and reports false when it is one too many until wait is over.

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	. "github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -26,11 +27,10 @@ import (
 type desk struct {
 	*familytest.Forge
 
-	repos   *repository.Repositories
-	web     *git.Repository
-	client  *gittest.Client // in the repository of web
-	writer  *Writer
-	writers git.Writers
+	repos  *repository.Repositories
+	web    *git.Repository
+	client *gittest.Client // in the repository of web
+	writer *Writer
 
 	mu     sync.Mutex
 	pushed []types.NamespacedName
@@ -75,7 +75,7 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	d := &desk{Forge: f, repos: familytest.Repositories(t, f.Catalog)}
 	d.web = familytest.Push(t, d.repos, web, c)
 	d.client = &gittest.Client{Dir: d.web.Dir()}
-	d.writer = NewWriter(f.Guard, f.Catalog, d.repos, &d.writers, func(p types.NamespacedName) {
+	d.writer = NewWriter(f.Guard, f.Catalog, d.repos, func(p types.NamespacedName) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.pushed = append(d.pushed, p)
@@ -180,13 +180,14 @@ func TestADraftIsDecidedOnAsAPush(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}
 	}
-	if err := d.writers.Close(t.Context(), d.web); err != nil {
+	open, err := d.web.Close(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := d.draft(t, "dora", "20", `{"branch":"free"}`); got != `403 {"message":"403 Forbidden - The repository is temporarily read-only. Please try again later."}` {
 		t.Errorf("while the repository is closed: %s", got)
 	}
-	d.writers.Open(d.web)
+	open()
 	if after := d.client.Git(t, "show-ref"); after != before || len(d.pushed) > 0 {
 		t.Errorf("after refusals there are\n%s; told of %v", after, d.pushed)
 	}
@@ -235,7 +236,7 @@ func TestTheFirstCommitOfARepositoryFollowsNone(t *testing.T) {
 		t.Errorf("from nowhere: %s", got)
 	}
 	id := d.draft(t, "dora", "21", `{"branch":"dev","start_branch":"main","action":"create","content":"1"}`)
-	project, err := d.Catalog.ProjectByID(t.Context(), 21)
+	project, err := catalog.ByID[*v1alpha1.Project](t.Context(), d.Catalog, 21)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,11 @@ func (w *Writer) SetHead(ctx context.Context, p *v1alpha1.Project) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
-	end, err := w.writers.Begin(repo)
-	if err != nil {
-		return nil // it is closed, and the controller comes when it is open again
+	ctx, end, err := repo.BeginWrite(ctx)
+	if errors.Is(err, git.ErrClosed) {
+		return nil // the controller comes when it is open again
+	} else if err != nil {
+		return err
 	}
 	defer end()
 	if err := repo.SetHead(ctx, p.Spec.DefaultBranch); err != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/audit"
@@ -25,15 +26,14 @@ type Writer struct {
 	guard        *auth.Guard
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
-	writers      *git.Writers
 	pushed       func(project types.NamespacedName)
 }
 
-// NewWriter returns a writer. The writers are those of the pushes; pushed is told of each project whose refs have changed.
+// NewWriter returns a writer. Pushed is told of each project whose refs have changed.
 func NewWriter(
-	guard *auth.Guard, cat *catalog.Catalog, r *repository.Repositories, w *git.Writers, pushed func(project types.NamespacedName),
+	guard *auth.Guard, cat *catalog.Catalog, r *repository.Repositories, pushed func(project types.NamespacedName),
 ) *Writer {
-	return &Writer{guard: guard, catalog: cat, repositories: r, writers: w, pushed: pushed}
+	return &Writer{guard: guard, catalog: cat, repositories: r, pushed: pushed}
 }
 
 // Refused says why the caller may not make an update.
@@ -74,9 +74,12 @@ func (w *Writer) Write(ctx context.Context, s auth.Project, repo *git.Repository
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
 	// From here on whoever closes the repository waits, or else finds it closed here.
-	end, err := w.writers.Begin(repo)
-	if err != nil {
+	ctx, end, err := repo.BeginWrite(ctx)
+	switch {
+	case errors.Is(err, git.ErrClosed):
 		return endpoint.Forbidden(readOnly)
+	case err != nil:
+		return err
 	}
 	defer end()
 	if err := w.writable(ctx, s, repo); err != nil {
@@ -126,7 +129,7 @@ func tell(ctx context.Context, updates []git.RefUpdate, err error) {
 
 // writable says why the project takes no changes, as it is now.
 func (w *Writer) writable(ctx context.Context, s auth.Project, repo *git.Repository) error {
-	p, err := w.catalog.ProjectByID(ctx, s.Scope.Project.RESTID())
+	p, err := catalog.ByID[*v1alpha1.Project](ctx, w.catalog, s.Scope.Project.RESTID())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return endpoint.NotFound("Project")
 	} else if err != nil {
@@ -183,7 +186,7 @@ func (w *Writer) rules(ctx context.Context, s auth.Project, refs ...string) ([]p
 			branches = append(branches, name)
 		}
 	}
-	rules, err := w.catalog.Rules(ctx, s.Scope, branches)
+	rules, err := protection.Rules(ctx, w.catalog, s.Scope, branches)
 	if err != nil {
 		return nil, fmt.Errorf("finding the protections: %w", err)
 	}

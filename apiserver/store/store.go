@@ -1,39 +1,62 @@
-// Package store writes the objects that are declared for a project for callers of the REST API, and finds them. Each write does what
-// every write must: it finds the project's own object, asks spec.restWrites of the project, holds the condition of the request against the
-// object, writes once, returns when the cache shows it, and says to the client why something was not written. Families write through it
-// alone, so none can forget any of that.
+// Package store writes declared objects for callers of the REST API, and finds them. Each write does what every write must: it finds the
+// object that is the subject's own, asks spec.restWrites of the project, holds the condition of the request against the object, writes
+// once, returns when the cache shows it, and says to the client why something was not written. Families write through it alone, so none
+// can forget any of that. What no caller asked for, and follows from what one did ask for, is written by methods that say Unasked.
 package store
 
 import (
 	"context"
 	"errors"
+	"reflect"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// Find returns the project's own object of a key. The error is catalog.ErrNotFound where there is none. The object is shared with the
-// cache.
-type Find[K any, T frame.Object] func(ctx context.Context, in catalog.Scope, key K) (T, error)
+// ErrExists says that there is an object already that stands for the same.
+var ErrExists = declare.ErrExists
+
+// Find returns the subject's own object of a key, which is shared with the cache. If the object does not exist, it
+// returns nil or catalog.ErrNotFound. Another error says why the caller must not write the object.
+type Find[K any, T client.Object] func(ctx context.Context, of auth.Subject, key K) (T, error)
+
+// Only is the key of the one object of a kind that a subject has, or is.
+type Only struct{}
+
+// Writer is what stores write through. Nothing but a store can.
+type Writer struct{ declare *declare.Writer }
+
+// NewWriter returns a writer.
+func NewWriter(w *declare.Writer) Writer { return Writer{w} }
+
+// Changed is when somebody last changed what is declared of an object, to the second.
+func Changed(obj client.Object) time.Time { return declare.Changed(obj) }
 
 // Store has the objects of one kind, which requests name by a key.
-type Store[K any, T frame.Object] struct {
+type Store[K any, T client.Object] struct {
 	writer  *declare.Writer
 	find    Find[K, T]
 	missing string
 	removed string
+	// holder is what an object is made in and can go meanwhile.
+	holder string
 }
 
 // New returns a store of the objects that find finds.
-func New[K any, T frame.Object](w *declare.Writer, find Find[K, T]) *Store[K, T] {
-	return &Store[K, T]{writer: w, find: find}
+func New[K any, T client.Object](w Writer, find Find[K, T]) *Store[K, T] {
+	found := func(ctx context.Context, of auth.Subject, key K) (T, error) {
+		obj, err := find(ctx, of, key)
+		if err == nil && reflect.ValueOf(obj).IsNil() {
+			err = catalog.ErrNotFound
+		}
+		return obj, err
+	}
+	return &Store[K, T]{writer: w.declare, find: found}
 }
 
 // Named replaces how endpoint.NotFound names an object that is not there, and one that is to be removed: by nothing.
@@ -48,7 +71,7 @@ func (s *Store[K, T]) Get(ctx context.Context, of auth.Subject, key K) (T, error
 }
 
 func (s *Store[K, T]) get(ctx context.Context, of auth.Subject, key K, missing string) (T, error) {
-	obj, err := s.find(ctx, of.Scope, key)
+	obj, err := s.find(ctx, of, key)
 	if errors.Is(err, catalog.ErrNotFound) {
 		err = endpoint.NotFound(missing)
 	}
@@ -56,19 +79,41 @@ func (s *Store[K, T]) get(ctx context.Context, of auth.Subject, key K, missing s
 }
 
 // Create makes an object of the subject's project, and then what goes with it, such as its Secret: where that fails, the object is taken
-// back. The error is declare.ErrExists where the name is taken.
-func (s *Store[K, T]) Create(ctx context.Context, of auth.Subject, obj T, then ...func(context.Context, *declare.Writer) error) error {
-	err := s.allow(ctx, of, nil)
+// back. The error is ErrExists where the name is taken.
+func (s *Store[K, T]) Create(ctx context.Context, of auth.Subject, obj T, then ...Then) error {
+	return s.create(ctx, of, obj, func() error { return s.writer.Create(ctx, obj) }, then)
+}
+
+// CreateUnique is Create for an object that is named by what it stands for: a key. The error is ErrExists where an object, as the API
+// server has it, stands for the same. What has the name and stands for something else by now is not in the way.
+func (s *Store[K, T]) CreateUnique(ctx context.Context, of auth.Subject, obj T, same func(holder T) bool, key []string, then ...Then) error {
+	return s.create(ctx, of, obj, func() error { return declare.CreateUnique(ctx, s.writer, obj, same, key...) }, then)
+}
+
+func (s *Store[K, T]) create(ctx context.Context, of auth.Subject, obj T, write func() error, then []Then) error {
+	err := s.allow(ctx, of.Scope, nil)
 	if err == nil {
-		err = s.writer.Create(ctx, obj)
+		err = write()
 	}
 	if err != nil {
-		return refusal.Of(err, "")
+		return answer(err, s.holder)
 	}
 	for _, complete := range then {
 		if err := complete(ctx, s.writer); err != nil {
-			return errors.Join(refusal.Of(err, ""), s.writer.Discard(ctx, obj))
+			return errors.Join(answer(err, s.missing), s.writer.Discard(ctx, obj))
 		}
+	}
+	return nil
+}
+
+// Replace is Create for an object that takes the place of another one, and so does not count as one more. end ends that one afterwards, so
+// that there is no moment without either; where it fails, the new one is taken back.
+func (s *Store[K, T]) Replace(ctx context.Context, of auth.Subject, key K, end func(T) error, obj T, then ...Then) error {
+	if err := s.Create(declare.Replacing(ctx), of, obj, then...); err != nil {
+		return err
+	}
+	if _, err := s.Update(ctx, of, key, end); err != nil {
+		return errors.Join(err, s.writer.Discard(ctx, obj))
 	}
 	return nil
 }
@@ -80,15 +125,15 @@ func (s *Store[K, T]) Update(ctx context.Context, of auth.Subject, key K, change
 	if err != nil {
 		return obj, err
 	}
-	if err := s.allow(ctx, of, found); err != nil {
-		return obj, refusal.Of(err, s.missing)
+	if err := s.allow(ctx, of.Scope, found); err != nil {
+		return obj, answer(err, s.missing)
 	}
 	return s.update(ctx, found, change)
 }
 
 // UpdateOrCreate is Update for an object that is made, from fresh, where there is none yet.
 func (s *Store[K, T]) UpdateOrCreate(ctx context.Context, of auth.Subject, key K, fresh func() T, change func(T) error) error {
-	_, err := s.find(ctx, of.Scope, key)
+	_, err := s.find(ctx, of, key)
 	if errors.Is(err, catalog.ErrNotFound) {
 		if err = s.createChanged(ctx, of, fresh(), change); !errors.Is(err, declare.ErrExists) {
 			return err
@@ -103,8 +148,8 @@ func (s *Store[K, T]) UpdateOrCreate(ctx context.Context, of auth.Subject, key K
 
 // createChanged is Create for an object that the change makes what it is to be.
 func (s *Store[K, T]) createChanged(ctx context.Context, of auth.Subject, obj T, change func(T) error) error {
-	if err := s.allow(ctx, of, nil); err != nil {
-		return refusal.Of(err, "")
+	if err := s.allow(ctx, of.Scope, nil); err != nil {
+		return answer(err, "")
 	}
 	if err := change(obj); err != nil {
 		return err
@@ -116,27 +161,33 @@ func (s *Store[K, T]) createChanged(ctx context.Context, of auth.Subject, obj T,
 // of the key: another project's has the name.
 func (s *Store[K, T]) awaitOther(ctx context.Context, of auth.Subject, key K, obj T) error {
 	if err := s.writer.Ensure(ctx, obj); err != nil {
-		return refusal.Of(err, "")
+		return answer(err, "")
 	}
-	holder, err := s.find(ctx, of.Scope, key)
+	holder, err := s.find(ctx, of, key)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && holder.GetUID() != obj.GetUID() {
 		return endpoint.Conflict("")
 	}
 	return err
 }
 
-// allow asks the project of a subject whether it takes a write; a group takes all.
-func (s *Store[K, T]) allow(ctx context.Context, of auth.Subject, obj client.Object) error {
-	if of.Scope.Project == nil {
+// allow asks the project that something is of whether it takes a write; what is of none takes all.
+func (s *Store[K, T]) allow(ctx context.Context, in catalog.Scope, obj client.Object) error {
+	if in.Project == nil {
 		return nil
 	}
-	return s.writer.Allow(ctx, of.Scope.Project, obj)
+	return s.writer.Allow(ctx, in.Project, obj)
 }
 
 func (s *Store[K, T]) update(ctx context.Context, found T, change func(T) error) (T, error) {
+	obj, err := s.changed(ctx, found, change)
+	return obj, answer(err, s.missing)
+}
+
+// changed is update without the answer to its error.
+func (s *Store[K, T]) changed(ctx context.Context, found T, change func(T) error) (T, error) {
 	obj := found.DeepCopyObject().(T)
 	err := s.writer.Update(ctx, obj, func() error { return change(obj) })
-	return obj, refusal.Of(err, s.missing)
+	return obj, err
 }
 
 // Act changes an object in a way that changes nothing of what is declared, such as an annotation by which a controller is asked for
@@ -151,14 +202,26 @@ func (s *Store[K, T]) Act(ctx context.Context, of auth.Subject, key K, change fu
 
 // Delete removes an object, unless the condition of the request fails.
 func (s *Store[K, T]) Delete(ctx context.Context, of auth.Subject, key K) error {
+	return s.remove(ctx, of, key, (*declare.Writer).DeleteUnmodified)
+}
+
+// Check is for a write that begins with something other than an object: it says what would keep Delete from removing that, and as far as
+// the request has no condition Update from changing it.
+func (s *Store[K, T]) Check(ctx context.Context, of auth.Subject, key K) error {
+	return s.remove(ctx, of, key, (*declare.Writer).Unmodified)
+}
+
+func (s *Store[K, T]) remove(
+	ctx context.Context, of auth.Subject, key K, remove func(*declare.Writer, context.Context, client.Object, time.Time) error,
+) error {
 	found, err := s.get(ctx, of, key, s.removed)
 	if err != nil {
 		return err
 	}
 	obj := found.DeepCopyObject().(T)
-	err = s.allow(ctx, of, obj)
+	err = s.allow(ctx, of.Scope, obj)
 	if err == nil {
-		err = conditional.Delete(ctx, s.writer, obj)
+		err = remove(s.writer, ctx, obj, endpoint.UnmodifiedSince(ctx))
 	}
-	return refusal.Of(err, s.removed)
+	return answer(err, s.removed)
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 func badge(name, project string, id int64) *v1alpha1.Badge {
@@ -45,7 +46,7 @@ func newShop(t *testing.T, policy v1alpha1.RESTWrites) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shop{f, store.ByID(f.Writer, f.Catalog, f.Catalog.BadgesIn).Named("", "Badge"), auth.Subject{Scope: scope}}
+	return &shop{f, store.ByID(f.Writer, f.Catalog, catalog.In[*v1alpha1.Badge]).Named("", "Badge"), auth.Subject{Scope: scope}}
 }
 
 // write calls each method that writes about the badge of an id.
@@ -108,7 +109,7 @@ func TestStore_takesBackWhatCannotBeCompleted(t *testing.T) {
 	b := badge("made", "web", 0)
 	b.Spec.ProjectRef = &v1alpha1.Reference{Name: "web", UID: string(s.web.Scope.Project.UID)}
 	broken := errors.New("broken")
-	err := s.badges.Create(t.Context(), s.web, b, func(context.Context, *declare.Writer) error { return broken })
+	err := s.badges.Create(t.Context(), s.web, b, func(context.Context, store.Unasked) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
@@ -131,5 +132,26 @@ func TestIdentified_listsWhatHasAnIDByIt(t *testing.T) {
 	all, err := s.badges.List(t.Context(), s.web)
 	if err != nil || len(all) != 2 || all[0].RESTID() != 30 || all[1].RESTID() != 31 {
 		t.Errorf("got %v, %v", all, err)
+	}
+}
+
+func TestKnown_leavesOutWhatHasNoIDOrIsNotWanted(t *testing.T) {
+	all := func() []*v1alpha1.Badge {
+		return []*v1alpha1.Badge{badge("b", "web", 31), badge("new", "web", 0), badge("a", "web", 30)}
+	}
+	for name, tt := range map[string]struct {
+		wanted func(*v1alpha1.Badge) bool
+		want   []string
+	}{
+		"all":  {want: []string{"a", "b"}},
+		"some": {wanted: func(b *v1alpha1.Badge) bool { return b.Name != "b" }, want: []string{"a"}},
+	} {
+		var got []string
+		for _, b := range store.InOrder(store.Known(all(), tt.wanted)) {
+			got = append(got, b.Name)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
 	}
 }

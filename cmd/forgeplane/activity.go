@@ -12,10 +12,16 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/job"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
+	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // activityEnv is the environment variable with the URL of the activity database.
@@ -51,7 +57,7 @@ func (a *activityDatabase) name(alone bool) (string, error) {
 	}
 	text = strings.TrimSpace(text)
 	switch {
-	case text != "" && !activity.IsPostgres(text) || a.urlFile != "" && text == "":
+	case text != "" && !database.IsPostgres(text) || a.urlFile != "" && text == "":
 		return "", fmt.Errorf("%s is to hold a URL that begins with postgres://", source)
 	case text != "":
 		return text, nil
@@ -70,43 +76,57 @@ func (o *options) activity() (string, error) {
 	return o.activityDatabase.name(o.development || o.single && !o.leaderElect)
 }
 
-// openActivity opens the activity database; the caller closes it.
-func openActivity(ctx context.Context, o *options) (*activity.Store, error) {
-	database, err := o.activity()
+// activity is what happens in the forge: a database, and the aggregates in it.
+type activity struct {
+	database      *database.DB
+	subscriptions *subscription.Store
+	uses          *tokenuse.Store
+	written       *watermark.Written
+}
+
+// openActivity opens the activity database; the caller closes it. It is here that an aggregate is added.
+func openActivity(ctx context.Context, o *options, c clock.PassiveClock) (a activity, err error) {
+	name, err := o.activity()
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	return activity.Open(ctx, activity.Options{Database: database})
+	a.database, err = database.Open(ctx, name, subscription.Migrations(), tokenuse.Migrations(), watermark.Migrations(), job.Migrations())
+	if err != nil {
+		return a, err
+	}
+	a.subscriptions, a.uses, a.written = subscription.New(a.database, c), tokenuse.New(a.database), watermark.NewWritten(a.database, c)
+	return a, nil
 }
 
 // addSweeper adds to mgr what removes the activity of objects that are gone.
 func addSweeper(mgr ctrl.Manager, s shared) error {
-	sweeper := activity.NewSweeper(s.activity, map[string]activity.Having{
-		activity.KindLabel: known(s.catalog.LabelsWithID), activity.KindTriggerToken: known(s.catalog.TriggerTokensWithID),
-		activity.KindUser: known(s.catalog.UsersWithID),
-	}, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
+	sweeper := sweep.New([]sweep.Objects{
+		{Kind: subscription.KindUser, Having: known[*v1alpha1.User](s.catalog), Rows: s.subscriptions.Users()},
+		{Kind: subscription.KindLabel, Having: known[*v1alpha1.Label](s.catalog), Rows: s.subscriptions.Subjects()},
+		{Kind: tokenuse.KindTriggerToken, Having: known[*v1alpha1.TriggerToken](s.catalog), Rows: s.uses.Subjects()},
+	}, s.written.Forget, clock.RealClock{}, mgr.GetLogger().WithName("activity"))
 	if err := mgr.Add(sweeper); err != nil {
 		return fmt.Errorf("adding the sweeper of the activity database: %w", err)
 	}
 	return nil
 }
 
-// known turns a look-up of the catalog into one of the activity database.
-func known[T client.Object](with func(context.Context, int64) ([]T, error)) activity.Having {
-	return func(ctx context.Context, id int64) ([]activity.Known, error) {
-		found, err := with(ctx, id)
-		all := make([]activity.Known, len(found))
+// known looks up for the sweeper which objects of a kind declare an id.
+func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
+	return func(ctx context.Context, id int64) ([]sweep.Known, error) {
+		found, err := catalog.AllWithID[T](ctx, c, id)
+		all := make([]sweep.Known, len(found))
 		for i, o := range found {
-			all[i] = activity.Known{UID: o.GetUID(), Created: o.GetCreationTimestamp().Time}
+			all[i] = sweep.Known{UID: o.GetUID(), Created: o.GetCreationTimestamp().Time}
 		}
 		return all, err
 	}
 }
 
 // activityReachable checks whether the database answers. Who asks is told no reason, so the log is.
-func activityReachable(store *activity.Store, log logr.Logger) healthz.Checker {
+func activityReachable(db *database.DB, log logr.Logger) healthz.Checker {
 	return func(r *http.Request) error {
-		err := store.Check(r.Context())
+		err := db.Check(r.Context())
 		if err != nil {
 			log.Error(err, "not ready")
 		}

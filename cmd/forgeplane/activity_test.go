@@ -6,13 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 )
 
 const databaseURL = "postgres://forgeplane:hush@db.example/forgeplane"
@@ -82,24 +88,56 @@ func TestPartsInProcessesOfTheirOwnNeedADatabaseThatTheyShare(t *testing.T) {
 func TestReadinessSaysInTheLogWhyTheActivityDatabaseDoesNotAnswer(t *testing.T) {
 	g := NewWithT(t)
 	var log []string
-	store, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
+	db, err := database.Open(t.Context(), filepath.Join(t.TempDir(), "activity.db"), subscription.Migrations())
 	g.Expect(err).NotTo(HaveOccurred())
-	check := activityReachable(store, funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
+	check := activityReachable(db, funcr.New(func(_, args string) { log = append(log, args) }, funcr.Options{}))
 	request := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 	g.Expect(check(request)).To(Succeed())
 	g.Expect(log).To(BeEmpty())
-	g.Expect(store.Close()).To(Succeed())
+	g.Expect(db.Close()).To(Succeed())
 	g.Expect(check(request)).To(MatchError(ContainSubstring("activity.db")))
 	g.Expect(log).To(ConsistOf(ContainSubstring("activity.db")))
 }
 
 func TestTheDoorIsReadyWhenEverythingIs(t *testing.T) {
 	g := NewWithT(t)
-	store, err := activity.Open(t.Context(), activity.Options{Database: filepath.Join(t.TempDir(), "activity.db")})
+	db, err := database.Open(t.Context(), filepath.Join(t.TempDir(), "activity.db"), subscription.Migrations())
 	g.Expect(err).NotTo(HaveOccurred())
-	ready := all(func(*http.Request) error { return nil }, activityReachable(store, logr.Discard()))
+	ready := all(func(*http.Request) error { return nil }, activityReachable(db, logr.Discard()))
 	request := httptest.NewRequest(http.MethodGet, "/readyz", http.NoBody)
 	g.Expect(ready(request)).To(Succeed())
-	g.Expect(store.Close()).To(Succeed())
+	g.Expect(db.Close()).To(Succeed())
 	g.Expect(ready(request)).To(MatchError(ContainSubstring("activity.db")))
+}
+
+func TestOpenActivity_findsWhatAnEarlierVersionHasWritten(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, o, dump := NewWithT(t), defaults(parts{controllers: true, server: true}), "testdata/activity.sqlite.sql"
+		if database.IsPostgres(name) {
+			t.Setenv(activityEnv, name)
+			dump = "testdata/activity.postgres.sql"
+		} else {
+			t.Setenv(activityEnv, "")
+			o.activityDatabase.path = name
+		}
+		statements, err := os.ReadFile(dump)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = databasetest.SQL(t, name).ExecContext(t.Context(), string(statements))
+		g.Expect(err).NotTo(HaveOccurred())
+
+		now := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 2, 51, 0, 0, time.UTC))
+		a, err := openActivity(t.Context(), o, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { g.Expect(a.database.Close()).To(Succeed()) })
+		user := database.User{ID: 7, UID: "uid-7"}
+		g.Expect(a.subscriptions.Subscribed(t.Context(), user, subscription.KindLabel)).To(And(HaveLen(1), HaveKey(types.UID("uid-1"))))
+		label := database.Subject{Kind: subscription.KindLabel, ID: 1, UID: "uid-1"}
+		g.Expect(a.subscriptions.Subscribe(t.Context(), user, label)).To(BeFalse())
+		noon := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+		g.Expect(a.uses.LastUsed(t.Context(), tokenuse.KindTriggerToken, "uid-1")).To(Equal(map[types.UID]time.Time{"uid-1": noon}))
+		token := database.Subject{Kind: tokenuse.KindTriggerToken, ID: 1, UID: "uid-1"}
+		g.Expect(a.uses.Use(t.Context(), token, noon.Add(time.Hour))).To(Succeed())
+		g.Expect(a.written.WrittenByOthers(t.Context(), "b", time.Minute)).To(Equal(map[string]int64{"Project": 3}))
+		g.Expect(a.written.Wrote(t.Context(), "a", map[string]int64{"Project": 4})).To(Succeed())
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,6 +13,9 @@ import (
 	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/egress"
 )
+
+// countLater has a write of a shard's status stand for all projects that come in a second, where thousands are applied at once.
+const countLater = time.Second
 
 // addControllers adds the controllers of all kinds to mgr.
 func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
@@ -26,6 +30,6 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, s shared)
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"),
 		Catalog: s.catalog, IDs: s.ids, Repositories: s.repositories, Clock: clock.RealClock{},
 		Namespace: o.namespace, AllowFileImport: o.development, Egress: proxy, Mirrors: o.mirrors, Retention: o.retention.quota(), Audit: s.audit,
-		Metrics: metrics.Registry,
+		CountLater: countLater, Metrics: metrics.Registry,
 	}.AddTo(mgr, controller.Options{MaxConcurrentReconciles: o.concurrency})
 }

@@ -106,7 +106,7 @@ func addDoor(mgr ctrl.Manager, o *options, s shared, server *apiserver.Server) e
 		Certificates: o.certificates(mgr, s.direct),
 		Registration: registration.Server{Options: o.registration(mgr, s.direct), Name: host},
 		// As for the process, whose endpoint goes with its readiness; that tells the log why.
-		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.activity, logr.Discard())),
+		Ready: all(cacheComplete(mgr), server.Ready, activityReachable(s.database, logr.Discard())),
 		Log:   mgr.GetLogger().WithName("aggregated"),
 	}))
 }

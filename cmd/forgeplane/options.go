@@ -61,6 +61,7 @@ type options struct {
 	maintenance  repository.Limits
 	allowTargets []string
 	targetPorts  []int
+	features     features
 
 	development bool
 }
@@ -73,7 +74,7 @@ func defaults(p parts) *options {
 		leaderElect: !p.server, concurrency: 10, ids: ids.Range{First: 1, Last: ids.MaxID}, mirrors: remotemirror.DefaultLimits(),
 		retention:   defaultRetention(),
 		httpAddress: ":8080", runtimeDir: filepath.Join(os.TempDir(), "forgeplane"), hookBinary: besideExecutable("forgeplane-hook"),
-		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rates: defaultRates(), slots: defaultSlots(), quotas: quota.DefaultLimits(),
+		gitBinary: "git", gitLimits: defaultLimits(), home: "forgeplane-home", rates: defaultRates(), slots: defaultSlots(), quotas: quota.DefaultLimits(), features: features{},
 		service: service{name: "forgeplane-apiserver", port: 443}, door: door{address: ":8443"},
 		maintenance:      repository.DefaultLimits,
 		audit:            auditLog{path: audit.Stdout, maxSize: 100, maxBackups: 10},
@@ -117,6 +118,7 @@ func (o *options) bind(f *pflag.FlagSet, p parts) {
 		o.rates.bind(f)
 		o.slots.bind(f)
 		bindQuotas(f, &o.quotas)
+		f.Var(o.features, "feature", featureUsage())
 		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
 		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "how many repositories are packed at once, after pushes; 0 for none")
 		f.DurationVar(&o.maintenance.Timeout, "maintenance-timeout", o.maintenance.Timeout, "how long the packing of a repository may take")

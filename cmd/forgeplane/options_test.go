@@ -57,6 +57,7 @@ func TestWhatIsWrongWithFlagsIsNamedByTheFlag(t *testing.T) {
 		"--slots: git=0":                {"--slots=git=0"},
 		"--slots: bodies=5":             {"--slots=bodies=5"},
 		"--request-memory-total":        {"--request-memory-total=10Mi"},
+		"--upload-disk-total":           {"--upload-disk-total=10Mi"},
 		"--slots-per-caller":            {"--slots-per-caller=0"},
 		"--quota-tokens":                {"--quota-tokens=-1"},
 		"--quota-retained and":          {"--quota-retained=-1"},
@@ -101,9 +102,12 @@ func TestSlots_areSharedByPercent(t *testing.T) {
 	g.Expect(chosen.slots.of("archives")).To(Equal(fair.Limits{Total: 16, Share: 1, Reserved: 8}))
 	g.Expect(usual.slots.memory.Value()).To(BeEquivalentTo(256 << 20))
 	g.Expect(usual.slots.requests()).NotTo(BeNil())
-	unbounded := parse(t, "--request-memory-total=0")
+	g.Expect(usual.slots.disk.Value()).To(BeEquivalentTo(8 << 30))
+	g.Expect(usual.slots.onDisk()).NotTo(BeNil())
+	unbounded := parse(t, "--request-memory-total=0", "--upload-disk-total=0")
 	g.Expect(unbounded.validate()).To(Succeed())
 	g.Expect(unbounded.slots.requests()).To(BeNil())
+	g.Expect(unbounded.slots.onDisk()).To(BeNil())
 }
 
 func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
@@ -139,6 +143,21 @@ func TestRates_areLimitedInDevelopmentByWhatIsGivenAlone(t *testing.T) {
 	manager.bind(pflag.NewFlagSet("manager", pflag.ContinueOnError), parts{controllers: true})
 	manager.development = true
 	g.Expect(manager.validate()).To(Succeed(), "a process without a server has no such flags")
+}
+
+func TestFeatures_areNamedInTheHelpAndInTheError(t *testing.T) {
+	g := NewWithT(t)
+	p := parts{server: true}
+	o := defaults(p)
+	flags := pflag.NewFlagSet("forgeplane", pflag.ContinueOnError)
+	o.bind(flags, p)
+	g.Expect(flags.FlagUsages()).To(MatchRegexp("--feature name=bool .*by default changelog_commits_limitation is on, and ci_job_token_scope, mr_approved_filter, " +
+		"restrict_merge_status_recheck, ssh_certificates_rest_endpoints are off\n"))
+	g.Expect(flags.Parse([]string{"--feature=changelog_commits_limitation=false", "--feature=mr_approved_filter=true"})).To(Succeed())
+	g.Expect(o.features).To(Equal(features{"changelog_commits_limitation": false, "mr_approved_filter": true}))
+	g.Expect(o.features.String()).To(Equal("changelog_commits_limitation=false,mr_approved_filter=true"))
+	g.Expect(flags.Parse([]string{"--feature=dark_mode=true"})).To(MatchError(And(ContainSubstring("--feature"), ContainSubstring("name one of changelog_commits"))))
+	g.Expect(flags.Parse([]string{"--feature=mr_approved_filter"})).To(MatchError(ContainSubstring("must be mr_approved_filter=true or")))
 }
 
 func TestTheAddressIsTheURLUnlessAnotherIsGiven(t *testing.T) {

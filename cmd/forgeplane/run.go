@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/egress"
@@ -31,6 +31,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/hook"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/internal/repository"
@@ -43,7 +44,7 @@ type shared struct {
 	// informers are those of the cache.
 	informers *informer.Factory
 	ids       *ids.Allocator
-	activity  *activity.Store
+	activity
 	// direct reads and writes past the cache what no informer watches: that would ask for more rights than it needs.
 	direct client.Client
 	// targets says which hosts that users name may be reached.
@@ -86,11 +87,11 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 		return err
 	}
 	s.requests = requests
-	if s.activity, err = openActivity(ctx, o); err != nil {
+	if s.activity, err = openActivity(ctx, o, clock.RealClock{}); err != nil {
 		return err
 	}
 	// Whoever uses it has stopped when the manager has.
-	defer func() { err = errors.Join(err, s.activity.Close()) }()
+	defer func() { err = errors.Join(err, s.database.Close()) }()
 	if s.audit, err = o.audit.open(mgr.GetLogger()); err != nil {
 		return err
 	}
@@ -116,10 +117,10 @@ func (o *options) scratch(p parts) func() (string, error) {
 }
 
 func addIndexes(ctx context.Context, p parts, mgr ctrl.Manager) error {
-	if err := catalog.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil || !p.controllers {
+	if err := index.Add(ctx, mgr.GetFieldIndexer()); err != nil || !p.controllers {
 		return err
 	}
-	return catalog.AddManagerIndexes(ctx, mgr.GetFieldIndexer())
+	return index.AddForManagers(ctx, mgr.GetFieldIndexer())
 }
 
 // share returns what the parts have in common, without what must be closed.
@@ -156,7 +157,7 @@ func addParts(ctx context.Context, mgr ctrl.Manager, p parts, o *options, s shar
 		}
 	}
 	if p.server {
-		if err := addServer(mgr, o, s); err != nil {
+		if err := addServer(ctx, mgr, o, s); err != nil {
 			return err
 		}
 	}
@@ -230,7 +231,7 @@ func addChecks(mgr ctrl.Manager, s shared) error {
 	if err := mgr.AddReadyzCheck("cache", cacheComplete(mgr)); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("activity-database", activityReachable(s.activity, mgr.GetLogger())); err != nil {
+	if err := mgr.AddReadyzCheck("activity-database", activityReachable(s.database, mgr.GetLogger())); err != nil {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil

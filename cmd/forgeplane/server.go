@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,45 +15,45 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/aggregated"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/connection"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/watermark"
 )
 
 // addServer adds to mgr what clients talk to, and what follows a push.
-func addServer(mgr ctrl.Manager, o *options, s shared) error {
+func addServer(ctx context.Context, mgr ctrl.Manager, o *options, s shared) error {
 	external, err := o.external()
 	if err != nil {
 		return err
 	}
-	var administrators auth.Administrators
-	if o.door.open() {
-		if administrators, err = aggregated.NewAdministrators(mgr.GetConfig()); err != nil {
-			return err
-		}
+	administrators, err := o.door.administrators(mgr)
+	if err != nil {
+		return err
 	}
 	limits, err := o.rates.limits(o.development)
 	if err != nil {
 		return err
 	}
+	features, err := o.features.flags(ctx, mgr, o.namespace)
+	if err != nil {
+		return err
+	}
 	observer := repository.NewObserver(s.repositories, mgr.GetClient())
-	writers := new(git.Writers)
-	keeper, err := repository.NewKeeper(s.repositories, mgr.GetClient(), writers, o.maintenance, metrics.Registry)
+	keeper, err := repository.NewKeeper(s.repositories, mgr.GetClient(), o.maintenance, metrics.Registry)
 	if err != nil {
 		return err
 	}
 	var others *watermark.Watermark
 	if !o.single {
-		others = watermark.New(s.activity, s.informers, mgr.GetLogger().WithName("watermark"))
+		others = watermark.New(s.written, s.informers, mgr.GetLogger().WithName("watermark"))
 	}
 	server, err := apiserver.New(apiserver.Options{
 		Address: o.httpAddress, RuntimeDir: o.runtimeDir, HookBinary: o.hookBinary,
-		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets,
-		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Activity: s.activity, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies}, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests,
+		ExternalURL: external, Version: version, Namespace: o.namespace, Home: o.home, Targets: s.targets, Features: features,
+		Catalog: s.catalog, Repositories: s.repositories, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), IDs: s.ids, Subscriptions: s.subscriptions, Uses: s.uses, Clock: clock.RealClock{},
+		Log: mgr.GetLogger().WithName("server"), Administrators: administrators, RateLimits: limits, Connections: connection.Limits{PerAddress: o.rates.connections, Trusted: limits.TrustedProxies}, Quotas: o.quotas, GitSlots: o.slots.of("git"), Memory: s.requests, Disk: o.slots.onDisk(), Uploads: o.slots.uploads,
 		// The door that leads through kube-apiserver serves the metrics of the generic API server.
 		Metrics: []prometheus.Registerer{metrics.Registry, legacyregistry.Registerer()},
-		Writers: writers, Others: others, Audit: s.audit,
+		Others:  others, Audit: s.audit,
 		Pushed: func(project types.NamespacedName) {
 			observer.Pushed(project)
 			keeper.Pushed(project)
@@ -79,4 +80,12 @@ func addServer(mgr ctrl.Manager, o *options, s shared) error {
 		return fmt.Errorf("adding a readiness check: %w", err)
 	}
 	return nil
+}
+
+// administrators knows which Kubernetes identities administer the instance; nil where none calls.
+func (d *door) administrators(mgr ctrl.Manager) (auth.Administrators, error) {
+	if !d.open() {
+		return nil, nil
+	}
+	return aggregated.NewAdministrators(mgr.GetConfig())
 }

@@ -20,14 +20,17 @@ type slots struct {
 	number map[string]int
 	// memory is how much is held for their requests and answers; 0 for any amount.
 	memory resource.QuantityValue
+	// disk is the same for what they upload, and uploads the directory for it; that of the process when it is empty.
+	disk    resource.QuantityValue
+	uploads string
 	// Of a hundred: what one caller may have, and what is kept for those who have signed in.
 	share, reserved int
 }
 
 // defaultSlots are those that nobody has set.
 func defaultSlots() slots {
-	const share, reserved, memory = 25, 25, 256 << 20
-	return slots{share: share, reserved: reserved, memory: bytesValue(memory)}
+	const share, reserved, memory, disk = 25, 25, 256 << 20, 8 << 30
+	return slots{share: share, reserved: reserved, memory: bytesValue(memory), disk: bytesValue(disk)}
 }
 
 // defaultNumbers is how many there are of each kind.
@@ -47,12 +50,14 @@ func (s *slots) bind(f *pflag.FlagSet) {
 	f.StringToIntVar(&s.number, "slots", nil, "how many are served at once of Git requests (git), archives, large files (blobs), and requests for history and comparisons (walks), "+
 		"as in git=128,walks=32; by default "+strings.Join(all, ","))
 	f.Var(&s.memory, "request-memory-total", "memory that the server may hold for REST requests with long bodies, and for long answers until they are taken; 0 for any amount")
-	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots and of --request-memory-total that one user or one address may have; the others wait")
-	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots and of --request-memory-total that is kept for callers who have signed in")
+	f.Var(&s.disk, "upload-disk-total", "disk space that the server may take for what REST clients upload, until each request is answered; 0 for any amount")
+	f.StringVar(&s.uploads, "upload-dir", s.uploads, "directory for what REST clients upload, until each request is answered; by default one in --runtime-dir")
+	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that one user or one address may have; the others wait")
+	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that is kept for callers who have signed in")
 }
 
-// leastRequestMemory is what one request takes whose body is as long as it may be.
-const leastRequestMemory = 64 << 20
+// leastRequestMemory is what one request takes whose body is as long as it may be, and leastDisk what is worth an upload.
+const leastRequestMemory, leastDisk = 64 << 20, 64 << 20
 
 func (s *slots) validate() error {
 	numbers := defaultNumbers()
@@ -63,6 +68,9 @@ func (s *slots) validate() error {
 	}
 	if n := s.memory.Value(); n != 0 && n < leastRequestMemory {
 		return fmt.Errorf("--request-memory-total must be 64Mi or more, or 0 for any amount, not %s", &s.memory)
+	}
+	if n := s.disk.Value(); n != 0 && n < leastDisk {
+		return fmt.Errorf("--upload-disk-total must be 64Mi or more, or 0 for any amount, not %s", &s.disk)
 	}
 	if s.share < 1 || s.share > 100 || s.reserved < 0 || s.reserved > 99 {
 		return errors.New("--slots-per-caller must be 1 to 100, and --slots-reserved 0 to 99")
@@ -87,4 +95,10 @@ func (s *slots) engine() git.Slots {
 // requests returns the memory for requests and answers.
 func (s *slots) requests() *fair.Memory {
 	return fair.NewMemory("request-memory", fair.Of(int(s.memory.Value()), s.share, s.reserved))
+}
+
+// onDisk returns the disk space for uploads.
+func (s *slots) onDisk() *fair.Memory {
+	return fair.NewMemory("upload-disk", fair.Of(int(s.disk.Value()), s.share, s.reserved)).Words(
+		"Your uploads take the %d MiB of disk space that one caller may have.", "The server is busy: uploads take the %d MiB of disk space that there are for them.")
 }

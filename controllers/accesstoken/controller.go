@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,14 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	values "github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/orphan"
-	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // minLength is the shortest value that is adopted: digests of short ones could be guessed.
@@ -33,10 +31,8 @@ const minLength = 20
 
 // Controller reconciles access tokens.
 type Controller struct {
-	client    client.Client
 	live      client.Reader
 	orphans   *orphan.Collector
-	catalog   *catalog.Catalog
 	clock     clock.PassiveClock
 	namespace string
 	frame     *frame.Frame[*v1alpha1.AccessToken]
@@ -44,25 +40,18 @@ type Controller struct {
 
 // New returns the controller; live reads past the cache, o removes what is left of users who are gone, and namespace is the platform's,
 // where the Secrets are.
-func New(
-	c client.Client, live client.Reader, o *orphan.Collector, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator,
-	clk clock.PassiveClock, namespace string,
-) *Controller {
-	return &Controller{
-		client: c, live: live, orphans: o, catalog: cat, clock: clk, namespace: namespace,
-		frame: frame.New(c, r,
-			frame.WithIDs[*v1alpha1.AccessToken](ids),
-			frame.WithClaims(cat.Register(), func(_ context.Context, t *v1alpha1.AccessToken) ([]claim.Claim, error) {
-				var all []claim.Claim
-				if ref := t.Spec.SecretRef; ref != nil {
-					all = append(all, claim.TokenSecret("", ref.Name, ref.Key))
-				}
-				if t.Status.Digest != "" {
-					all = append(all, claim.TokenValue(t.Status.Digest)) // until the Secret is read
-				}
-				return all, nil
-			})),
+func New(b frame.Base, live client.Reader, o *orphan.Collector, clk clock.PassiveClock, namespace string) *Controller {
+	return &Controller{live: live, orphans: o, clock: clk, namespace: namespace, frame: frame.New(b, frame.WithClaims(claims))}
+}
+
+func claims(_ context.Context, _ *catalog.Catalog, t *v1alpha1.AccessToken) (all []claim.Claim, err error) {
+	if ref := t.Spec.SecretRef; ref != nil {
+		all = append(all, claim.TokenSecret("", ref.Name, ref.Key))
 	}
+	if t.Status.Digest != "" {
+		all = append(all, claim.TokenValue(t.Status.Digest)) // until the Secret is read
+	}
+	return all, nil
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;patch;delete
@@ -71,14 +60,12 @@ func New(
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	return frame.NewWatch(mgr, "accesstoken", &v1alpha1.AccessToken{}, o).
-		OnReferred(&v1alpha1.User{}, c.catalog.Referrers(&v1alpha1.AccessTokenList{}, catalog.IndexUser)).
-		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexID, catalog.SpecID)).
-		OnReleased(&v1alpha1.AccessToken{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, secretName)).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(&v1alpha1.AccessTokenList{}, catalog.IndexSecret, c.name)).
+	return c.frame.Watch(mgr, o).
+		OnReferred(&v1alpha1.User{}, c.frame.Catalog.Referrers(&v1alpha1.AccessTokenList{}, catalog.IndexUser)).
+		OnReleased(&v1alpha1.AccessToken{}, c.frame.Catalog.Peers(&v1alpha1.AccessTokenList{}, accesstoken.IndexSecret, secretName)).
+		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(&v1alpha1.AccessTokenList{}, accesstoken.IndexSecret, c.name)).
 		OnReferred(&v1alpha1.AccessToken{}, c.rivals).
-		OnClaimReleased(&v1alpha1.AccessToken{}, c.catalog.Waiting(&v1alpha1.AccessToken{})).
-		Complete(reconcile.AsReconciler(c.client, c))
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one token up to date.
@@ -98,7 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
-	_, err := c.catalog.User(ctx, t.Spec.UserRef)
+	_, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
 	// The digest stays: a server may know the user already, and looks for him on each request.
 	return c.orphans.Unresolved(ctx, t, "userRef", t.Spec.UserRef, err)
 }
@@ -108,12 +95,12 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	if t.Spec.SecretRef == nil {
 		return nil
 	}
-	sharing, err := c.catalog.TokensOfSecret(ctx, *t.Spec.SecretRef)
+	sharing, err := accesstoken.OfSecret(ctx, c.frame.Catalog, *t.Spec.SecretRef)
 	if err != nil {
 		return err
 	}
 	k := claim.TokenSecret("", t.Spec.SecretRef.Name, t.Spec.SecretRef.Key)
-	err = reference.Take(ctx, c.catalog, t, claim.Holder(sharing, k), k, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
+	err = c.frame.Take(ctx, t, claim.Holder(sharing, k), k, "key %s of Secret %s", t.Spec.SecretRef.Key, t.Spec.SecretRef.Name)
 	if err != nil {
 		setDigest(t, "")
 	}
@@ -127,7 +114,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return c.claimValue(ctx, t, t.Spec.Digest, "the value of spec.digest")
 	}
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: ref.Name}}
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(&secret), &secret)
+	err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(&secret), &secret)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", ref.Name, err)
 	}
@@ -145,23 +132,23 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return frame.Waiting(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value shorter than %d characters: remove the key to get a generated one",
 			ref.Key, ref.Name, minLength)
 	}
-	return c.claimValue(ctx, t, catalog.Digest(string(value)), "the value under key %s of Secret %s", ref.Key, ref.Name)
+	return c.claimValue(ctx, t, credential.Digest(string(value)), "the value under key %s of Secret %s", ref.Key, ref.Name)
 }
 
 // claimValue puts a value in force by its digest, unless another token holds the same: whoever shows it is that one. The words name
 // the value.
 func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, digest, format string, args ...any) error {
 	k := claim.TokenValue(digest)
-	holder, err := c.catalog.TokenHolding(ctx, t, digest)
+	holder, err := accesstoken.Holder(ctx, c.frame.Catalog, t, digest)
 	if err == nil && holder.UID != t.UID {
 		// The holder may have let go of it before this one waited.
-		c.catalog.Register().Wait(k, "AccessToken", client.ObjectKeyFromObject(t))
-		holder, err = c.catalog.TokenHolding(ctx, t, digest)
+		c.frame.Catalog.Register().Wait(k, "AccessToken", client.ObjectKeyFromObject(t))
+		holder, err = accesstoken.Holder(ctx, c.frame.Catalog, t, digest)
 	}
 	if err != nil {
 		return err
 	}
-	if err := reference.Take(ctx, c.catalog, t, holder, k, format, args...); err != nil {
+	if err := c.frame.Take(ctx, t, holder, k, format, args...); err != nil {
 		setDigest(t, "")
 		return err
 	}
@@ -183,7 +170,7 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 	if digest == "" {
 		return nil
 	}
-	names := c.catalog.Waiting(obj)(claim.TokenValue(digest).String())
+	names := c.frame.Catalog.Waiting(obj)(claim.TokenValue(digest).String())
 	requests := make([]reconcile.Request, len(names))
 	for i, n := range names {
 		requests[i].NamespacedName = n
@@ -193,15 +180,15 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 
 // generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
-	before, value := secret.DeepCopy(), values.Generate()
+	before, value := secret.DeepCopy(), accesstoken.Generate()
 	key := t.Spec.SecretRef.Key
 	ctx = audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + key})
 	credential.Generate(secret, key, t.UID, value)
 	if absent {
-		if err := controllerutil.SetControllerReference(t, secret, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		if err := controllerutil.SetControllerReference(t, secret, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
 		}
-		err := c.client.Create(ctx, secret)
+		err := c.frame.Client.Create(ctx, secret)
 		if apierrors.IsAlreadyExists(err) {
 			// The cache is behind: what it has seen of the Secrets of tenants counts as seen of all.
 			err = apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
@@ -213,12 +200,12 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	}
 	if len(secret.OwnerReferences) > 0 && !metav1.IsControlledBy(secret, t) {
 		// Another token made the Secret, which is not to go with that one alone.
-		if err := controllerutil.SetOwnerReference(t, secret, c.client.Scheme()); err != nil {
+		if err := controllerutil.SetOwnerReference(t, secret, c.frame.Client.Scheme()); err != nil {
 			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
 		}
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Patch(ctx, secret, patch); err != nil {
+	if err := c.frame.Client.Patch(ctx, secret, patch); err != nil {
 		return nil, fmt.Errorf("writing Secret %s: %w", secret.Name, err)
 	}
 	return []byte(value), nil
@@ -233,9 +220,9 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error 
 	if c.ended(t) {
 		return frame.Stalled(v1alpha1.ReasonExpired, "the token expired at %s", expires.UTC().Format(time.RFC3339))
 	}
-	u, err := c.catalog.User(ctx, t.Spec.UserRef)
+	u, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
 	if err != nil {
-		return reference.Unresolved("userRef", err)
+		return frame.Unresolved("userRef", err)
 	}
 	if u.Spec.State == v1alpha1.UserBlocked {
 		return frame.Waiting(v1alpha1.ReasonBlocked, "the user %s is blocked", u.Spec.Username)

@@ -12,8 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -39,7 +38,7 @@ var _ = Describe("An access token", func() {
 	var token *v1alpha1.AccessToken
 	BeforeEach(func() { ada, token = newToken() })
 
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		return forge.AccessToken(name).For(ada).Build()
 	})
 
@@ -50,9 +49,9 @@ var _ = Describe("An access token", func() {
 		generated := string(s.Data["token"])
 		Expect(generated).To(HavePrefix(accesstoken.Prefix))
 		Expect(len(generated)).To(BeNumerically(">=", 40))
-		Expect(token.Status.Digest).To(Equal(catalog.Digest(generated)))
+		Expect(token.Status.Digest).To(Equal(credential.Digest(generated)))
 		Expect(s.OwnerReferences).To(ConsistOf(And(HaveField("UID", token.UID), HaveField("Controller", HaveValue(BeTrue())))))
-		Expect(f.Catalog.TokenByValue(GinkgoT().Context(), generated)).To(HaveField("UID", token.UID))
+		Expect(accesstoken.ByValue(GinkgoT().Context(), f.Catalog, generated)).To(HaveField("UID", token.UID))
 	})
 
 	It("never gets the same value twice", func() {
@@ -68,7 +67,7 @@ var _ = Describe("An access token", func() {
 		before := stored("laptop")
 		f.Create(token)
 		f.ExpectReady(token)
-		Expect(token.Status.Digest).To(Equal(catalog.Digest(value)))
+		Expect(token.Status.Digest).To(Equal(credential.Digest(value)))
 		Expect(stored("laptop")).To(Equal(before))
 	})
 
@@ -79,7 +78,7 @@ var _ = Describe("An access token", func() {
 		f.ExpectReady(token)
 		s := stored("shared")
 		Expect(s.Data).To(HaveKeyWithValue("other", []byte("untouched")))
-		Expect(token.Status.Digest).To(Equal(catalog.Digest(string(s.Data["laptop"]))))
+		Expect(token.Status.Digest).To(Equal(credential.Digest(string(s.Data["laptop"]))))
 		Expect(s.OwnerReferences).To(BeEmpty(), "a Secret that somebody else made does not go with the token")
 	})
 
@@ -111,7 +110,7 @@ var _ = Describe("An access token", func() {
 		By("changing the value")
 		s := stored("laptop")
 		f.Change(s, func() { s.Data["token"] = []byte(value) })
-		f.Eventually(token).Should(HaveField("Status.Digest", catalog.Digest(value)))
+		f.Eventually(token).Should(HaveField("Status.Digest", credential.Digest(value)))
 
 		By("making it too short, and then long enough")
 		f.Change(s, func() { s.Data["token"] = []byte("short") })
@@ -121,17 +120,17 @@ var _ = Describe("An access token", func() {
 
 		By("removing the key")
 		f.Change(s, func() { delete(s.Data, "token") })
-		f.Eventually(token).ShouldNot(HaveField("Status.Digest", catalog.Digest(value)))
+		f.Eventually(token).ShouldNot(HaveField("Status.Digest", credential.Digest(value)))
 		f.ExpectReady(token)
 		second := token.Status.Digest
 		Expect(second).NotTo(Equal(first))
-		Expect(second).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+		Expect(second).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 
 		By("deleting the Secret")
 		f.Delete(s)
 		f.Eventually(token).ShouldNot(HaveField("Status.Digest", second))
 		f.ExpectReady(token)
-		Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+		Expect(token.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 		f.ExpectRestartWritesNothing()
 	})
 
@@ -153,8 +152,8 @@ var _ = Describe("An access token", func() {
 		f.ExpectStalled(younger, v1alpha1.ReasonAlreadyExists, older.Name)
 		f.Change(older, func() { older.Spec.SecretRef.Name = "elsewhere" })
 		f.ExpectReady(younger)
-		Expect(younger.Status.Digest).To(Equal(catalog.Digest(value)))
-		f.Eventually(older).ShouldNot(HaveField("Status.Digest", catalog.Digest(value)))
+		Expect(younger.Status.Digest).To(Equal(credential.Digest(value)))
+		f.Eventually(older).ShouldNot(HaveField("Status.Digest", credential.Digest(value)))
 	})
 
 	It("shares a Secret under another key, which outlives the token that made it", func() {
@@ -185,21 +184,21 @@ var _ = Describe("An access token", func() {
 		f.ExpectStalled(old, v1alpha1.ReasonAlreadyExists, "the value under key token of Secret old is held by AccessToken young")
 		Expect(old.Status.Digest).To(BeEmpty())
 		f.ExpectReady(young)
-		Expect(f.Catalog.TokenByValue(GinkgoT().Context(), value)).To(HaveField("UID", young.UID))
+		Expect(accesstoken.ByValue(GinkgoT().Context(), f.Catalog, value)).To(HaveField("UID", young.UID))
 		f.ExpectRestartWritesNothing()
 
 		By("giving it up")
 		y := stored("young")
 		f.Change(y, func() { y.Data["token"] = []byte("another-value-that-is-long") })
 		f.ExpectReady(old)
-		Expect(old.Status.Digest).To(Equal(catalog.Digest(value)))
+		Expect(old.Status.Digest).To(Equal(credential.Digest(value)))
 
 		By("wanting it back, until the other one goes")
 		f.Change(y, func() { y.Data["token"] = []byte(value) })
 		f.ExpectStalled(young, v1alpha1.ReasonAlreadyExists, "is held by AccessToken old")
 		f.Delete(old)
 		f.ExpectReady(young)
-		Expect(young.Status.Digest).To(Equal(catalog.Digest(value)))
+		Expect(young.Status.Digest).To(Equal(credential.Digest(value)))
 	})
 
 	It("takes its Secret with it", func() {
@@ -294,7 +293,7 @@ var _ = Describe("An access token", func() {
 				Expect(generated).To(HavePrefix(accesstoken.Prefix))
 				if reason := end(); reason != "" {
 					f.ExpectStalled(token, reason)
-					Expect(token.Status.Digest).To(Equal(catalog.Digest(generated)), "whoever shows it is told why it is refused")
+					Expect(token.Status.Digest).To(Equal(credential.Digest(generated)), "whoever shows it is told why it is refused")
 				}
 				f.Eventually(s).ShouldNot(HaveField("Data", HaveKey("laptop")))
 				Expect(s.Data).To(Equal(map[string][]byte{"own": []byte(value), "other": []byte(kept)}))
@@ -311,7 +310,7 @@ var _ = Describe("An access token", func() {
 				s := stored("laptop")
 				Expect(string(s.Data["token"])).To(HavePrefix(accesstoken.Prefix))
 				f.Change(s, func() { s.Data["token"] = []byte(value) })
-				f.Eventually(token).Should(HaveField("Status.Digest", catalog.Digest(value)))
+				f.Eventually(token).Should(HaveField("Status.Digest", credential.Digest(value)))
 				if reason := end(); reason != "" {
 					f.ExpectStalled(token, reason)
 				}
@@ -329,7 +328,7 @@ var _ = Describe("An access token", func() {
 			f.Change(token, func() { token.Spec.SecretRef.Key = "another" })
 			f.Eventually(s).Should(HaveField("Data", And(Not(HaveKey("token")), HaveKeyWithValue("own", []byte(value)), HaveKey("another"))))
 			f.ExpectReady(token)
-			Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["another"]))))
+			Expect(token.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["another"]))))
 			f.ExpectRestartWritesNothing()
 		})
 
@@ -345,7 +344,7 @@ var _ = Describe("An access token", func() {
 			f.ExpectReady(younger)
 			Expect(younger.Status.Digest).To(Equal(digest))
 			f.ExpectRestartWritesNothing()
-			Expect(catalog.Digest(string(stored("laptop").Data["token"]))).To(Equal(digest))
+			Expect(credential.Digest(string(stored("laptop").Data["token"]))).To(Equal(digest))
 		})
 
 		It("leaves no value in a Secret that Forgeplane made, be it by an earlier version", func() {
@@ -368,7 +367,7 @@ var _ = Describe("An access token", func() {
 			f.Change(token, func() { token.Spec.ExpiresAt = nil })
 			f.ExpectReady(token)
 			Expect(token.Status.Digest).NotTo(Equal(was))
-			Expect(token.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+			Expect(token.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 		})
 
 		It("does not take away the value of another that holds the key", func() {
@@ -380,7 +379,7 @@ var _ = Describe("An access token", func() {
 			f.Change(younger, func() { younger.Spec.Revoked = true })
 			f.Delete(younger)
 			f.ExpectReady(older)
-			Expect(older.Status.Digest).To(Equal(catalog.Digest(string(stored("laptop").Data["token"]))))
+			Expect(older.Status.Digest).To(Equal(credential.Digest(string(stored("laptop").Data["token"]))))
 		})
 
 		It("is woken up for it though its user is blocked", func() {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	values "github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/credential"
@@ -41,16 +41,16 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return nil
 	}
 	secret := &corev1.Secret{}
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: ref.Name}, secret)
+	err := c.frame.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: ref.Name}, secret)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	// Earlier versions did not note what they generated, but owned the Secrets that they made.
-	made := metav1.IsControlledBy(secret, t) && strings.HasPrefix(string(secret.Data[ref.Key]), values.Prefix)
+	made := metav1.IsControlledBy(secret, t) && strings.HasPrefix(string(secret.Data[ref.Key]), accesstoken.Prefix)
 	if !made && !credential.IsGenerated(secret, ref.Key) {
 		return nil
 	}
-	sharing, err := c.catalog.TokensOfSecret(ctx, *ref)
+	sharing, err := accesstoken.OfSecret(ctx, c.frame.Catalog, *ref)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	before := secret.DeepCopy()
 	credential.Remove(secret, ref.Key)
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the value under the key " + ref.Key + ": the token has ended"})
-	if err := c.client.Patch(told, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.frame.Client.Patch(told, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing the value from Secret %s: %w", ref.Name, err)
 	}
 	return nil

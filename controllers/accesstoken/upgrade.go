@@ -12,7 +12,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -27,7 +27,7 @@ func former(t *v1alpha1.AccessToken) v1alpha1.SecretKeyReference {
 // formerSecret returns that Secret, or nil where there is none.
 func (c *Controller) formerSecret(ctx context.Context, t *v1alpha1.AccessToken) (*corev1.Secret, error) {
 	var s corev1.Secret
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: former(t).Name}, &s)
+	err := c.frame.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: former(t).Name}, &s)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -60,9 +60,9 @@ func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfi
 		return 0, err // Where the cache is behind, it is told of what is new.
 	}
 	before := t.DeepCopy()
-	t.Spec.Digest, t.Spec.SecretRef = catalog.Digest(string(value)), nil
+	t.Spec.Digest, t.Spec.SecretRef = credential.Digest(string(value)), nil
 	told := audit.Because(ctx, audit.Event{Action: "upgrade", Reason: "its digest takes the place of Secret " + s.Name})
-	if err := c.client.Patch(told, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.frame.Client.Patch(told, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
 	}
 	return 0, nil
@@ -74,11 +74,11 @@ func (c *Controller) forget(ctx context.Context, t *v1alpha1.AccessToken) error 
 		return nil
 	}
 	s, err := c.formerSecret(ctx, t)
-	if s == nil || catalog.Digest(string(s.Data[former(t).Key])) != t.Spec.Digest {
+	if s == nil || credential.Digest(string(s.Data[former(t).Key])) != t.Spec.Digest {
 		return err
 	}
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "the digest of the token is recorded"})
-	err = c.client.Delete(told, s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
+	err = c.frame.Client.Delete(told, s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing Secret %s with the value of the token: %w", s.Name, err)
 	}

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -41,18 +42,18 @@ var _ = Describe("An access token that was made over REST", func() {
 	BeforeEach(func() { ada, token = newToken() })
 
 	Context("with its digest alone", func() {
-		BeforeEach(func() { token = forge.AccessToken("laptop").For(ada).Digest(catalog.Digest(value)).Build() })
+		BeforeEach(func() { token = forge.AccessToken("laptop").For(ada).Digest(credential.Digest(value)).Build() })
 
 		It("is accepted without a Secret", func(ctx SpecContext) {
 			f.Create(token)
 			f.ExpectReady(token)
-			Expect(token.Status.Digest).To(Equal(catalog.Digest(value)))
-			Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+			Expect(token.Status.Digest).To(Equal(credential.Digest(value)))
+			Expect(accesstoken.ByValue(ctx, f.Catalog, value)).To(HaveField("UID", token.UID))
 			Expect(values()).To(BeEmpty())
 		})
 
 		DescribeTable("goes a month after it has ended", func(ctx SpecContext, reason string, end func()) {
-			declared := forge.AccessToken("declared").For(ada).Digest(catalog.Digest("another value")).Build()
+			declared := forge.AccessToken("declared").For(ada).Digest(credential.Digest("another value")).Build()
 			end()
 			declared.Spec.Revoked, declared.Spec.ExpiresAt = token.Spec.Revoked, token.Spec.ExpiresAt
 			Expect(asREST().Create(ctx, token)).To(Succeed())
@@ -78,7 +79,7 @@ var _ = Describe("An access token that was made over REST", func() {
 
 		It("keeps it, and gets no Secret beside it", func() {
 			f.Create(token)
-			f.ExpectChangeRefused(token, func() { token.Spec.Digest = catalog.Digest("another value") }, "digest cannot change")
+			f.ExpectChangeRefused(token, func() { token.Spec.Digest = credential.Digest("another value") }, "digest cannot change")
 			f.ExpectChangeRefused(token, func() { token.Spec.Digest = "" }, "digest cannot change")
 			f.ExpectChangeRefused(token, func() { token.Spec.SecretRef = &v1alpha1.SecretKeyReference{Name: "mine"} }, "one of secretRef and digest")
 			f.ExpectChangeRefused(token, func() {
@@ -106,18 +107,18 @@ var _ = Describe("An access token that was made over REST", func() {
 	expectUpgraded := func(ctx SpecContext) {
 		GinkgoHelper()
 		Expect(token.Spec.SecretRef).To(BeNil())
-		Expect(token.Spec.Digest).To(Equal(catalog.Digest(value)))
-		Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+		Expect(token.Spec.Digest).To(Equal(credential.Digest(value)))
+		Expect(accesstoken.ByValue(ctx, f.Catalog, value)).To(HaveField("UID", token.UID))
 		Expect(values()).NotTo(ContainElement(value))
 	}
 
 	Context("by an earlier version", func() {
 		It("has its digest after the upgrade, and no Secret, and is accepted all the time", func(ctx SpecContext) {
 			s := earlier(ctx, true)
-			token.Status.Digest = catalog.Digest(value)
+			token.Status.Digest = credential.Digest(value)
 			Expect(asREST().Status().Update(ctx, token)).To(Succeed())
 			f.Refresh(token)
-			Expect(f.Catalog.TokenByValue(ctx, value)).To(HaveField("UID", token.UID))
+			Expect(accesstoken.ByValue(ctx, f.Catalog, value)).To(HaveField("UID", token.UID))
 			f.ExpectReady(token)
 			f.ExpectGone(s)
 			expectUpgraded(ctx)
@@ -126,7 +127,7 @@ var _ = Describe("An access token that was made over REST", func() {
 
 		It("loses its Secret though the process ended when the digest was recorded", func(ctx SpecContext) {
 			s := earlier(ctx, true)
-			token.Spec.Digest, token.Spec.SecretRef = catalog.Digest(value), nil
+			token.Spec.Digest, token.Spec.SecretRef = credential.Digest(value), nil
 			Expect(asREST().Update(ctx, token)).To(Succeed())
 			f.Run()
 			f.ExpectGone(s)
@@ -161,7 +162,7 @@ var _ = Describe("An access token that was made over REST", func() {
 			s := earlier(ctx, true)
 			f.ExpectWaiting(token, v1alpha1.ReasonReferenceNotFound, "userRef")
 			f.ExpectGone(s)
-			Expect(token.Spec.Digest).To(Equal(catalog.Digest(value)))
+			Expect(token.Spec.Digest).To(Equal(credential.Digest(value)))
 			Expect(values()).NotTo(ContainElement(value))
 			f.ExpectRestartWritesNothing()
 		})
@@ -179,16 +180,16 @@ var _ = Describe("An access token that was made over REST", func() {
 
 	It("leaves a Secret of that name that holds something else", func(ctx SpecContext) {
 		s := secret("token-laptop", "token", "somebody else's value")
-		f.Create(s, forge.AccessToken("laptop").For(ada).Digest(catalog.Digest(value)).Build())
+		f.Create(s, forge.AccessToken("laptop").For(ada).Digest(credential.Digest(value)).Build())
 		f.ExpectReady(token)
 		f.Refresh(s)
 	})
 
 	It("is not known by a digest that is none", func() {
-		for _, digest := range []string{"short", catalog.Digest(value) + "0", "G" + catalog.Digest(value)[1:]} {
+		for _, digest := range []string{"short", credential.Digest(value) + "0", "G" + credential.Digest(value)[1:]} {
 			f.ExpectRefused(forge.AccessToken("laptop").For(ada).Digest(digest).Build(), "spec.digest")
 		}
-		token.Spec.Digest = catalog.Digest(value)
+		token.Spec.Digest = credential.Digest(value)
 		f.ExpectRefused(token, "one of secretRef and digest must be set, and not both")
 		token.Spec.Digest, token.Spec.SecretRef = "", nil
 		f.ExpectRefused(token, "one of secretRef and digest must be set, and not both")

@@ -10,12 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A badge", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.Badge(name).Of(website).Build() })
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return forge.Badge(name).Of(website).Build() })
 
 	It("becomes ready, as often as it is declared", func() {
 		one, two := forge.Badge("one").Of(website).Build(), forge.Badge("two").Of(website).Build()

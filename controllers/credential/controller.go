@@ -90,7 +90,7 @@ type place struct {
 
 // placeOf returns where a value may be that was issued or generated for an object; no name where there is none.
 func (c *Controller) placeOf(o client.Object) place {
-	if name := catalog.IssuedSecret(o); name != "" {
+	if name := credential.Issued(o); name != "" {
 		return place{secret: types.NamespacedName{Namespace: c.namespace, Name: name}}
 	}
 	namespace, ref := c.namespace, (*v1alpha1.SecretKeyReference)(nil)
@@ -135,7 +135,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	if !c.issued(&s) {
 		return c.clear(ctx, &s, c.forget(r.NamespacedName))
 	}
-	holders, err := c.catalog.HoldersOfSecret(ctx, s.Name)
+	holders, err := credential.Holders(ctx, c.catalog, s.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -11,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
 // clear removes from a Secret the values that Forgeplane has generated for tokens which are gone, or name something else by now. What
@@ -52,9 +54,9 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 func (c *Controller) named(ctx context.Context, s *corev1.Secret, key string) (bool, error) {
 	ref := v1alpha1.SecretKeyReference{Name: s.Name, Key: key}
 	if s.Namespace == c.namespace {
-		tokens, err := c.catalog.TokensOfSecret(ctx, ref)
+		tokens, err := accesstoken.OfSecret(ctx, c.catalog, ref)
 		return len(tokens) > 0, err
 	}
-	tokens, err := c.catalog.TriggerTokensOfSecret(ctx, s.Namespace, ref)
+	tokens, err := triggertoken.OfSecret(ctx, c.catalog, s.Namespace, ref)
 	return len(tokens) > 0, err
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"golang.org/x/crypto/ssh"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -15,31 +14,21 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/deploykey"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
 
 // Controller reconciles deploy keys.
 type Controller struct {
-	client  client.Client
-	catalog *catalog.Catalog
-	frame   *frame.Frame[*v1alpha1.DeployKey]
+	frame *frame.Frame[*v1alpha1.DeployKey]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
-	return &Controller{
-		client: c, catalog: cat,
-		frame: frame.New(c, r,
-			frame.WithIDs[*v1alpha1.DeployKey](ids),
-			frame.WithOwner(func(ctx context.Context, k *v1alpha1.DeployKey) (client.Object, error) {
-				return cat.Target(ctx, k.Namespace, &k.Spec.ProjectRef, nil)
-			}),
-			frame.WithClaims(cat.Register(), func(ctx context.Context, k *v1alpha1.DeployKey) ([]claim.Claim, error) {
-				return cat.DeployKeyClaims(ctx, k, fingerprintOf(k))
-			})),
-	}
+func New(b frame.Base) *Controller {
+	return &Controller{frame.New(b, frame.WithClaims(func(ctx context.Context, c *catalog.Catalog, k *v1alpha1.DeployKey) ([]claim.Claim, error) {
+		return deploykey.Claims(ctx, c, k, fingerprintOf(k))
+	}))}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=deploykeys,verbs=patch
@@ -47,21 +36,17 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	keys := &v1alpha1.DeployKeyList{}
-	return frame.NewWatch(mgr, "deploykey", &v1alpha1.DeployKey{}, o).
-		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(keys, catalog.IndexProject)).
-		OnReleased(&v1alpha1.DeployKey{}, c.catalog.Peers(keys, catalog.IndexProject, c.projectKeys)).
-		OnReleased(&v1alpha1.DeployKey{}, c.catalog.Peers(keys, catalog.IndexID, catalog.SpecID)).
-		OnClaimReleased(&v1alpha1.DeployKey{}, c.catalog.Waiting(&v1alpha1.DeployKey{})).
-		Complete(reconcile.AsReconciler(c.client, c))
+	return c.frame.Watch(mgr, o).
+		OnReleased(&v1alpha1.DeployKey{}, c.frame.Catalog.Peers(&v1alpha1.DeployKeyList{}, catalog.IndexProject, c.projectKeys)).
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one deploy key up to date.
 func (c *Controller) Reconcile(ctx context.Context, k *v1alpha1.DeployKey) (reconcile.Result, error) {
-	return c.frame.Run(ctx, k, c.fingerprint, c.claim)
+	return c.frame.Run(ctx, k, fingerprint, frame.InScope(c.frame, frame.Reachable(c.frame), c.claim))
 }
 
-func (c *Controller) fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
+func fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
 	key, err := sshkey.Parse(k.Spec.PublicKey)
 	if err != nil {
 		k.Status.FingerprintMD5, k.Status.FingerprintSHA256 = "", ""
@@ -72,26 +57,15 @@ func (c *Controller) fingerprint(_ context.Context, k *v1alpha1.DeployKey) error
 }
 
 // claim keeps a project from having one key twice.
-func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey) error {
-	p, err := c.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
-	if err != nil {
-		return reference.Unresolved("projectRef", err)
-	}
-	scope, err := c.catalog.ProjectScope(ctx, p)
-	if err != nil {
-		return reference.Unresolved("projectRef", err)
-	}
-	if err := reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path()); err != nil {
-		return err
-	}
-	siblings, err := c.catalog.DeployKeysOf(ctx, p)
+func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey, s catalog.Scope) error {
+	siblings, err := catalog.Of[*v1alpha1.DeployKey](ctx, c.frame.Catalog, s.Project)
 	if err != nil {
 		return err
 	}
 	fingerprint := k.Status.FingerprintSHA256
 	same := slices.DeleteFunc(siblings, func(s *v1alpha1.DeployKey) bool { return fingerprintOf(s) != fingerprint })
-	held := claim.DeployKey(p.UID, fingerprint)
-	return reference.Take(ctx, c.catalog, k, claim.Holder(same, held), held, "the key %s", fingerprint)
+	held := claim.DeployKey(s.Project.UID, fingerprint)
+	return c.frame.Take(ctx, k, claim.Holder(same, held), held, "the key %s", fingerprint)
 }
 
 // fingerprintOf is that of the key; empty when it is none.
@@ -105,9 +79,9 @@ func fingerprintOf(k *v1alpha1.DeployKey) string {
 
 // projectKeys maps a deploy key to the keys of its project.
 func (c *Controller) projectKeys(ctx context.Context, obj client.Object) []string {
-	p, err := c.catalog.Project(ctx, obj.GetNamespace(), obj.(*v1alpha1.DeployKey).Spec.ProjectRef)
+	p, err := c.frame.Catalog.Project(ctx, obj.GetNamespace(), obj.(*v1alpha1.DeployKey).Spec.ProjectRef)
 	if err != nil {
 		return nil
 	}
-	return c.catalog.ProjectKeys(ctx, p)
+	return c.frame.Catalog.ProjectKeys(ctx, p)
 }

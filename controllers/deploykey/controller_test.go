@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -31,7 +30,7 @@ const (
 
 var _ = Describe("A deploy key", func() {
 	keys := map[string]string{} // of an object of the same name, which cannot get another one
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		if keys[name] == "" {
 			keys[name] = forge.NewPublicKey()
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -188,7 +187,7 @@ var _ = Describe("A group that is being deleted", func() {
 		fresh, project := forge.Group("fresh").Below(acme).Build(), forge.Project("site").In(acme).Build()
 		f.Create(fresh, project)
 		f.Change(web, func() { web.Spec.ParentRef = &v1alpha1.Reference{Name: "acme"} })
-		for _, o := range []frame.Object{fresh, project, web} {
+		for _, o := range []v1alpha1.Object{fresh, project, web} {
 			f.ExpectWaiting(o, v1alpha1.ReasonReferenceNotReady, "the group acme is being deleted")
 		}
 		expectHolder("acme/team", team)

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,22 +15,19 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // Controller reconciles groups.
 type Controller struct {
-	client  client.Client
-	catalog *catalog.Catalog
-	clock   clock.PassiveClock
-	frame   *frame.Frame[*v1alpha1.Group]
+	clock clock.PassiveClock
+	frame *frame.Frame[*v1alpha1.Group]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, clk clock.PassiveClock) *Controller {
-	k := &Controller{client: c, catalog: cat, clock: clk}
-	k.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Group](ids), frame.WithAnnotations(k.own), frame.WithClaims(cat.Register(), cat.GroupClaims))
-	return k
+func New(b frame.Base, clk clock.PassiveClock) *Controller {
+	c := &Controller{clock: clk}
+	c.frame = frame.New(b, frame.WithAnnotations(c.own), frame.WithClaims(catalog.GroupClaims))
+	return c
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=groups,verbs=patch
@@ -40,16 +36,14 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	groups := &v1alpha1.GroupList{}
-	return frame.NewWatch(mgr, "group", &v1alpha1.Group{}, o).
-		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(groups, catalog.IndexGroup)).
-		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(groups, catalog.IndexID, catalog.SpecID)).
-		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.User{}, c.catalog.Peers(groups, catalog.IndexClaim, c.catalog.ClaimKeys)).
-		OnClaimReleased(&v1alpha1.Group{}, c.catalog.Waiting(&v1alpha1.Group{})).
-		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Group{})).
+	return c.frame.Watch(mgr, o).
+		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(groups, catalog.IndexGroup)).
+		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(groups, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnClaimReleased(&v1alpha1.Project{}, c.frame.Catalog.Waiting(&v1alpha1.Group{})).
 		OnReferred(&corev1.Namespace{}, c.inNamespace).
-		Complete(reconcile.AsReconciler(c.client, c))
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one group up to date.
@@ -62,7 +56,7 @@ func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error 
 	if !catalog.Recorded(g) {
 		g.Status.ParentRef = nil
 	}
-	parent, err := c.catalog.Parent(ctx, g)
+	parent, err := c.frame.Catalog.Parent(ctx, g)
 	if err == nil && parent != nil && g.Spec.ParentRef.Name == "" {
 		led := *g.Spec.ParentRef
 		led.UID = string(parent.UID)
@@ -73,14 +67,14 @@ func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error 
 
 // claimPath puts the full path in force, unless the place is not to be had.
 func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
-	chain, err := c.catalog.Ancestors(ctx, g)
+	chain, err := c.frame.Catalog.Ancestors(ctx, g)
 	scope := catalog.Scope{Groups: chain}
 	if err == nil {
-		err = reference.Claim(ctx, c.catalog, g, scope)
+		err = c.frame.TakePath(ctx, g, scope)
 	}
 	if err != nil {
 		g.Status.FullPath = ""
-		return reference.Unresolved("parentRef", err)
+		return frame.Unresolved("parentRef", err)
 	}
 	g.Status.FullPath = scope.Path()
 	return nil
@@ -89,7 +83,7 @@ func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
 // inNamespace maps a namespace, whose labels a parent group may select, to the groups in it.
 func (c *Controller) inNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
 	var groups v1alpha1.GroupList
-	if err := c.client.List(ctx, &groups, client.InNamespace(ns.GetName())); err != nil {
+	if err := c.frame.Client.List(ctx, &groups, client.InNamespace(ns.GetName())); err != nil {
 		log.FromContext(ctx).Error(err, "Listing the groups of a namespace", "namespace", ns.GetName())
 		return nil
 	}

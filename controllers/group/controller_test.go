@@ -12,12 +12,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A group", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		return forge.Group(name).In(namespace).Build()
 	})
 

@@ -29,18 +29,18 @@ func (c *Controller) own(ctx context.Context, g *v1alpha1.Group) (settled bool, 
 	if !is || c.ownerDue(g) > 0 {
 		return false, nil
 	}
-	u, err := c.catalog.User(ctx, ref)
+	u, err := c.frame.Catalog.User(ctx, ref)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 	case err != nil:
 		return false, err
 	default:
 		m := owner.Membership(u, g)
-		if err := controllerutil.SetOwnerReference(g, m, c.client.Scheme()); err != nil {
+		if err := controllerutil.SetOwnerReference(g, m, c.frame.Client.Scheme()); err != nil {
 			return false, fmt.Errorf("owning Membership %s: %w", m.Name, err)
 		}
 		// It is one that REST makes, and goes with the user as those do.
-		if err := c.client.Create(ctx, m, declare.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := c.frame.Client.Create(ctx, m, declare.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 			return false, fmt.Errorf("making %s the owner: %w", u.Spec.Username, err)
 		}
 	}

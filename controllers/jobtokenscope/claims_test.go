@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -22,7 +23,7 @@ var _ = Describe("A job token scope:", func() {
 				if err != nil {
 					return nil, err
 				}
-				return f.Catalog.JobTokenScopeOf(ctx, s)
+				return jobtoken.ScopeOf(ctx, f.Catalog, s)
 			},
 		}
 	})

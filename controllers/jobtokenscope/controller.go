@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -19,26 +17,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 )
 
 // Controller reconciles job token scopes.
 type Controller struct {
-	client  client.Client
-	catalog *catalog.Catalog
-	frame   *frame.Frame[*v1alpha1.JobTokenScope]
+	frame *frame.Frame[*v1alpha1.JobTokenScope]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Controller {
-	return &Controller{
-		client: c, catalog: cat,
-		frame: frame.New(c, r,
-			frame.WithOwner(func(ctx context.Context, s *v1alpha1.JobTokenScope) (client.Object, error) {
-				return cat.Target(ctx, s.Namespace, &s.Spec.ProjectRef, nil)
-			}),
-			frame.WithClaims(cat.Register(), cat.JobTokenScopeClaims)),
-	}
+func New(b frame.Base) *Controller {
+	return &Controller{frame.New(b, frame.WithClaims(jobtoken.Claims))}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=patch
@@ -47,52 +36,53 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog) *Control
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
 	all := &v1alpha1.JobTokenScopeList{}
-	return frame.NewWatch(mgr, "jobtokenscope", &v1alpha1.JobTokenScope{}, o).
-		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
-		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexGrantee)).
-		OnDeclared(&v1alpha1.JobTokenScope{}, c.catalog.Peers(all, catalog.IndexProject, c.catalog.JobTokenScopeKeys)).
-		OnClaimReleased(&v1alpha1.JobTokenScope{}, c.catalog.Waiting(&v1alpha1.JobTokenScope{})).
-		Complete(reconcile.AsReconciler(c.client, c))
+	return c.frame.Watch(mgr, o).
+		OnReferred(&v1alpha1.Project{}, c.frame.Catalog.Referrers(all, jobtoken.IndexGrantee)).
+		OnDeclared(&v1alpha1.JobTokenScope{}, c.frame.Catalog.Peers(all, catalog.IndexProject, jobtoken.Rivals(c.frame.Catalog))).
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one job token scope up to date.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) (reconcile.Result, error) {
-	return c.frame.Run(ctx, s, c.reconcile)
+	return c.frame.Run(ctx, s, forget, frame.InScope(c.frame, c.claim, c.resolve))
 }
 
-// reconcile looks up the project of the scope, and does the rest with it.
-func (c *Controller) reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) error {
+// forget takes back what is shown, but for what entries have led to.
+func forget(_ context.Context, s *v1alpha1.JobTokenScope) error {
 	s.Status = v1alpha1.JobTokenScopeStatus{CommonStatus: s.Status.CommonStatus, RecordedAllowlist: recorded(s)}
-	scope, err := c.catalog.TargetScope(ctx, s.Namespace, &s.Spec.ProjectRef, nil)
-	if err != nil {
-		return reference.Unresolved("projectRef", err)
-	}
-	s.Status.TargetPath = scope.Path()
-	holder, err := c.catalog.JobTokenScopeOf(ctx, scope)
-	if err != nil {
-		return err
-	}
-	if err := reference.Take(ctx, c.catalog, s, holder, claim.JobTokenScope(scope.Project.UID), "the job token scope of %s", scope.Path()); err != nil {
-		return err
-	}
-	unresolved, err := c.resolve(ctx, s)
+	return nil
+}
+
+// claim keeps a project from having two scopes.
+func (c *Controller) claim(ctx context.Context, s *v1alpha1.JobTokenScope, of catalog.Scope) error {
+	s.Status.TargetPath = of.Path()
+	holder, err := jobtoken.ScopeOf(ctx, c.frame.Catalog, of)
 	if err != nil {
 		return err
 	}
-	if err := reference.Reachable(ctx, c.catalog, "projectRef", scope.Project, scope.Path()); err != nil {
+	return c.frame.Take(ctx, s, holder, claim.JobTokenScope(of.Project.UID), "the job token scope of %s", of.Path())
+}
+
+// resolve shows what each entry leads to. That the project cannot be reached is said before what is wrong with entries.
+func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope, of catalog.Scope) error {
+	unresolved, err := c.entries(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := frame.Reachable(c.frame)(ctx, s, of); err != nil {
 		return err
 	}
 	return unresolved
 }
 
-// resolve shows what each entry leads to. Those that lead nowhere let nobody in, and are all named; the others count.
-func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope) (unresolved, err error) {
+// entries shows what each entry leads to. Those that lead nowhere let nobody in, and are all named; the others count.
+func (c *Controller) entries(ctx context.Context, s *v1alpha1.JobTokenScope) (unresolved, err error) {
 	var names, replaced []string
 	for i, e := range s.Spec.Allowlist {
 		observed := v1alpha1.ObservedAllowlistEntry{ID: e.ProjectRef.ID, Path: e.ProjectRef.Path}
-		allowed, err := c.catalog.Allowed(ctx, s, e)
+		allowed, err := jobtoken.Allowed(ctx, c.frame.Catalog, s, e)
 		switch {
-		case errors.Is(err, catalog.ErrEntryReplaced):
+		case errors.Is(err, jobtoken.ErrEntryReplaced):
 			replaced = append(replaced, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
 		case errors.Is(err, catalog.ErrNotFound):
 			names = append(names, fmt.Sprintf("allowlist[%d] (%s)", i, catalog.Show(e.ProjectRef)))
@@ -124,7 +114,7 @@ func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope) (un
 // recorded is what the status says of where entries led that are still declared.
 func recorded(s *v1alpha1.JobTokenScope) (led []v1alpha1.AllowlistEntry) {
 	for _, e := range s.Spec.Allowlist {
-		if r := catalog.LedTo(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
+		if r := jobtoken.LedTo(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
 			led = append(led, v1alpha1.AllowlistEntry{ProjectRef: *r})
 		}
 	}
@@ -136,7 +126,7 @@ func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Pr
 	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
 		return
 	}
-	led := catalog.LedTo(s, e)
+	led := jobtoken.LedTo(s, e)
 	if led == nil {
 		s.Status.RecordedAllowlist = append(s.Status.RecordedAllowlist, e)
 		led = &s.Status.RecordedAllowlist[len(s.Status.RecordedAllowlist)-1].ProjectRef

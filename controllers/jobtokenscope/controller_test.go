@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -151,11 +152,11 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); remove an entry and declare it anew, or name the uid beside it")
 		Expect(s.Status.RecordedAllowlist).To(Equal(was))
 		Expect(s.Status.Allowlist[0].Resolved).To(BeFalse())
-		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeFalse())
+		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeFalse())
 
 		f.Change(s, func() { s.Spec.Allowlist[0].ProjectRef.UID = string(again.UID) })
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not let it in: allowlist[1] (with id 20);")
-		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeTrue())
+		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeTrue())
 		entries := s.Spec.Allowlist
 		f.Change(s, func() { s.Spec.Allowlist = nil })
 		f.ExpectReady(s)
@@ -163,7 +164,7 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		entries[0].ProjectRef.UID = ""
 		f.Change(s, func() { s.Spec.Allowlist = entries })
 		f.ExpectReady(s)
-		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeTrue())
+		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeTrue())
 	})
 
 	It("is still the first one's when its own project was away", func() {
@@ -175,7 +176,7 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		again := replace()
 		f.Change(website, func() { website.Spec.GroupRef = byName(acme.Name) })
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "allowlist[0] (bolt/tool)")
-		Expect(f.Catalog.Allows(GinkgoT().Context(), s, again)).To(BeFalse())
+		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeFalse())
 	})
 })
 

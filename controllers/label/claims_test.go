@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -16,11 +17,11 @@ var _ = Describe("A label:", func() {
 			Old: old, Young: young, Words: "the title bug",
 			Seize: func() { f.Change(old, func() { old.Spec.Title = "bug" }) },
 			Holder: func(ctx context.Context) (client.Object, error) {
-				s, err := f.Catalog.LabelScope(ctx, young)
+				s, err := f.Catalog.ScopeOf(ctx, young)
 				if err != nil {
 					return nil, err
 				}
-				return f.Catalog.LabelHolder(ctx, s, "bug")
+				return label.Holder(ctx, f.Catalog, s, "bug")
 			},
 		}
 	})

@@ -9,12 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A label", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		return forge.LabelTitled(name).Of(website).Build()
 	})
 

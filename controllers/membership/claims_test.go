@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -21,8 +22,10 @@ var _ = Describe("A membership:", func() {
 			claim(old)
 			return forge.Contest{
 				Old: old, Young: forge.Membership(ada).In(web).Named("young").Build(), Words: "the membership of",
-				Seize:  func() { seize(ada, web) },
-				Holder: func(ctx context.Context) (client.Object, error) { return f.Catalog.GroupMembership(ctx, ada, web) },
+				Seize: func() { seize(ada, web) },
+				Holder: func(ctx context.Context) (client.Object, error) {
+					return f.Catalog.MembershipIn(ctx, ada, catalog.Scope{Groups: []*v1alpha1.Group{web}})
+				},
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -36,7 +37,7 @@ var _ = Describe("What was made over REST for a user", func() {
 		member.Spec.UserRef = ref
 		trigger = forge.TriggerToken("nightly").Of(site).Build()
 		trigger.Spec.OwnerRef = &ref
-		token = forge.AccessToken("laptop").For(ada).Digest(catalog.Digest("a value that the user has")).Build()
+		token = forge.AccessToken("laptop").For(ada).Digest(credential.Digest("a value that the user has")).Build()
 		token.Spec.UserRef = ref
 		for _, o := range []client.Object{member, trigger, token} {
 			Expect(asREST.Create(ctx, o)).To(Succeed())

@@ -17,8 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
 // adopt takes over the repository that an earlier project of the same declaration has left, or the one that the project names,
@@ -47,7 +48,7 @@ func (c *Controller) adopting(ctx context.Context, p *v1alpha1.Project) (*v1alph
 	if p.Status.AdoptedRepository == "" {
 		return nil, nil
 	}
-	r, err := c.catalog.RetainedRepository(ctx, p.Status.AdoptedRepository)
+	r, err := catalog.Get[*v1alpha1.RetainedRepository](ctx, c.frame.Catalog, "", p.Status.AdoptedRepository)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}
@@ -72,12 +73,12 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	what := fmt.Sprintf("takes over the repository of the deleted project %s/%s, uid %s, id %d, from RetainedRepository %s",
 		was.Namespace, was.Name, was.UID, was.ID, r.Name)
 	patch := client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Status().Patch(audit.Because(ctx, audit.Event{Action: "adopt", Reason: what}), claimed, patch); err != nil {
+	if err := c.frame.Client.Status().Patch(audit.Because(ctx, audit.Event{Action: "adopt", Reason: what}), claimed, patch); err != nil {
 		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
 	}
-	c.events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
+	c.frame.Events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
 	// Nobody else chooses it, and this project nothing else, before the cache shows it.
-	if err := c.client.Get(ctx, client.ObjectKeyFromObject(r), claimed); err != nil {
+	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(r), claimed); err != nil {
 		return fmt.Errorf("waiting for the cache to show RetainedRepository %s: %w", r.Name, err)
 	}
 	return nil
@@ -137,7 +138,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 // forget removes the record of a repository that was taken over.
 func (c *Controller) forget(ctx context.Context, r *v1alpha1.RetainedRepository) error {
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "its repository was taken over"})
-	if err := c.client.Delete(told, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
+	if err := c.frame.Client.Delete(told, r.DeepCopy(), client.Preconditions{UID: &r.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing RetainedRepository %s: %w", r.Name, err)
 	}
 	return nil
@@ -150,7 +151,7 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 	if p.Namespace != was.Namespace || p.RESTID() != was.ID {
 		return nil
 	}
-	scopes, err := c.catalog.JobTokenScopesNaming(ctx, was.ID, was.FullPath, was.UID)
+	scopes, err := jobtoken.ScopesNaming(ctx, c.frame.Catalog, was.ID, was.FullPath, was.UID)
 	if err != nil || len(scopes) == 0 {
 		return err
 	}
@@ -175,7 +176,7 @@ func (c *Controller) succeedIn(ctx context.Context, j *v1alpha1.JobTokenScope, p
 		}
 	}
 	if !equality.Semantic.DeepEqual(j.Spec, written.Spec) {
-		if err := c.client.Patch(ctx, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := c.frame.Client.Patch(ctx, written, client.MergeFromWithOptions(j, client.MergeFromWithOptimisticLock{})); err != nil {
 			return err
 		}
 	}
@@ -188,12 +189,12 @@ func (c *Controller) succeedIn(ctx context.Context, j *v1alpha1.JobTokenScope, p
 	if equality.Semantic.DeepEqual(before.Status, written.Status) {
 		return nil
 	}
-	return c.client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return c.frame.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
 // release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.
 func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, error) {
-	taken, err := c.catalog.RetainedTakenBy(ctx, p)
+	taken, err := retained.TakenBy(ctx, c.frame.Catalog, p)
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +212,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, er
 		released := r.DeepCopy()
 		released.Status.AdoptedBy = nil
 		told := audit.Because(ctx, audit.Event{Action: "give-back", Reason: "the project is deleted"})
-		return true, c.client.Status().Patch(told, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
+		return true, c.frame.Client.Status().Patch(told, released, client.MergeFromWithOptions(r, client.MergeFromWithOptimisticLock{}))
 	}
 	return false, nil
 }
@@ -223,7 +224,7 @@ func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	}
 	from, err := c.repositories.OfRetained(ctx, r)
 	if err != nil {
-		return false, reference.Unresolved("storage", err)
+		return false, frame.Unresolved("storage", err)
 	}
 	switch err := from.Check(); {
 	case errors.Is(err, git.ErrNotFound):
@@ -252,7 +253,7 @@ func (c *Controller) namespace(ctx context.Context, name string) (ns corev1.Name
 // that it names, and, when it goes, those that wait for room.
 func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconcile.Request {
 	r := obj.(*v1alpha1.RetainedRepository)
-	found, err := c.catalog.ProjectsOnStorage(ctx, "")
+	found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, "")
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the projects without a repository")
 	}
@@ -279,10 +280,10 @@ type identifier struct {
 
 // Allocate returns the id of the repository that obj takes over, or a new one. While it is not decided which repository that is, obj
 // gets none, so that it can still have the one that comes with it.
-func (i identifier) Allocate(ctx context.Context, obj frame.Identified) (int64, error) {
+func (i identifier) Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error) {
 	p := obj.(*v1alpha1.Project)
 	path := ""
-	if chain, err := i.controller.catalog.GroupsOf(ctx, p); err == nil {
+	if chain, err := i.controller.frame.Catalog.GroupsOf(ctx, p); err == nil {
 		path = catalog.FullPath(chain, p.Spec.Path)
 	} else if !catalog.Misplaced(err) {
 		return 0, err
@@ -292,7 +293,7 @@ func (i identifier) Allocate(ctx context.Context, obj frame.Identified) (int64, 
 		return 0, err
 	}
 	if r != nil {
-		_, err := i.controller.catalog.ProjectByID(ctx, r.Spec.Project.ID)
+		_, err := catalog.ByID[*v1alpha1.Project](ctx, i.controller.frame.Catalog, r.Spec.Project.ID)
 		if errors.Is(err, catalog.ErrNotFound) {
 			return i.inherit(ctx, p, r)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
 // choose returns the retained repository that a project takes over, or nil when it begins with one of its own. Where that is not for
@@ -22,7 +23,7 @@ func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath s
 	if err := c.awaitRecord(ctx, p); err != nil {
 		return nil, err
 	}
-	all, err := c.catalog.RetainedFor(ctx, p, fullPath)
+	all, err := retained.For(ctx, c.frame.Catalog, p, fullPath)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath s
 func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.RetainedRepository) error {
 	for _, r := range candidates {
 		was := r.Spec.Project
-		p, err := c.catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
+		p, err := c.frame.Catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,13 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
-	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -54,24 +56,29 @@ type Options struct {
 
 // Controller reconciles projects.
 type Controller struct {
-	client       client.Client
-	events       events.EventRecorder
-	catalog      *catalog.Catalog
 	repositories *repository.Audited
-	ids          frame.Allocator
+	ids          Allocator
 	importer     *importer
 	options      Options
 	frame        *frame.Frame[*v1alpha1.Project]
 	// tidied has the UIDs of projects whose repository this process has tidied.
 	tidied sync.Map
+	// cluster is what the cluster is known by; nil before somebody has asked.
+	cluster atomic.Pointer[types.UID]
+}
+
+// Allocator hands out the ids of projects, of the protections of their default branches, and of the access levels of these.
+type Allocator interface {
+	frame.Allocator
+	accesslevel.Allocator
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Audited, o Options) *Controller {
-	p := &Controller{client: c, events: r, catalog: cat, repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
-	p.frame = frame.New(c, r, frame.WithIDs[*v1alpha1.Project](identifier{ids, p}), frame.WithClaims(cat.Register(), cat.ProjectClaims),
-		frame.WithFinalizer(Finalizer, p.remove), frame.WithTenant(repos.Tenant))
-	return p
+func New(b frame.Base, ids Allocator, repos *repository.Audited, o Options) *Controller {
+	c := &Controller{repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
+	c.frame = frame.New(b, frame.WithIDs[*v1alpha1.Project](identifier{ids, c}), frame.WithClaims(catalog.ProjectClaims),
+		frame.WithFinalizer(Finalizer, c.remove), frame.WithTenant(repos.Tenant))
+	return c
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=patch;release
@@ -90,25 +97,23 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	if err := mgr.Add(c.importer); err != nil {
 		return fmt.Errorf("adding the importer: %w", err)
 	}
-	if err := c.importer.slots.Register(c.options.Metrics); err != nil {
+	if err := c.importer.Slots().Register(c.options.Metrics); err != nil {
 		return err
 	}
 	all := &v1alpha1.ProjectList{}
-	w := frame.NewWatch(mgr, "project", &v1alpha1.Project{}, o).
-		OnReferred(&v1alpha1.Group{}, c.catalog.Referrers(all, catalog.IndexGroup)).
+	w := c.frame.Watch(mgr, o).
+		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(all, catalog.IndexGroup)).
 		// The visibility of a group reaches further down than its children.
-		OnDeclared(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexGroup, c.catalog.KeysBelow)).
-		OnReleased(&v1alpha1.Group{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexClaim, c.catalog.ClaimKeys)).
-		OnReleased(&v1alpha1.Project{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
-		OnClaimReleased(&v1alpha1.Group{}, c.catalog.Waiting(&v1alpha1.Project{})).
-		OnClaimReleased(&v1alpha1.Project{}, c.catalog.Waiting(&v1alpha1.Project{})).
+		OnDeclared(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexGroup, c.frame.Catalog.KeysBelow)).
+		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
+		OnClaimReleased(&v1alpha1.Group{}, c.frame.Catalog.Waiting(&v1alpha1.Project{})).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
 		OnReferred(&v1alpha1.RetainedRepository{}, c.onRetained).
 		OnReferred(&corev1.Namespace{}, c.onNamespace).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, catalog.SecretKeys)).
+		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(all, credential.IndexSecret, credential.Keys)).
 		OnDeclared(&v1alpha1.ProtectedBranch{}, c.overridden)
-	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.client, c))
+	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one project up to date.
@@ -119,13 +124,13 @@ func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconc
 // place puts the full path in force, unless it is not to be had.
 func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 	p.Status.ReadOnly = p.Spec.ReadOnly || p.Spec.Archived
-	scope, err := c.catalog.ProjectScope(ctx, p)
+	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
 	if err == nil {
-		err = reference.Claim(ctx, c.catalog, p, scope)
+		err = c.frame.TakePath(ctx, p, scope)
 	}
 	if err != nil {
 		p.Status.FullPath, p.Status.Visibility = "", ""
-		return reference.Unresolved("groupRef", err)
+		return frame.Unresolved("groupRef", err)
 	}
 	p.Status.FullPath, p.Status.Visibility = scope.Path(), catalog.Visibility(p.Spec.Visibility, scope.Groups)
 	return nil
@@ -146,7 +151,7 @@ func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := c.repositories.Of(ctx, p)
 	if err != nil {
-		return reference.Unresolved("status.storage", err)
+		return frame.Unresolved("status.storage", err)
 	}
 	switch err := repo.Check(); {
 	case err == nil:

@@ -11,13 +11,12 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A project", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.Project(name).In(acme).Build() })
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return forge.Project(name).In(acme).Build() })
 
 	It("becomes ready with an empty repository", func() {
 		web := forge.Project("Website").In(acme).Build()
@@ -312,7 +311,7 @@ var _ = Describe("A project that is deleted", func() {
 		f.Run()
 		create(forge.Project("website").In(acme).Discarded().Build())
 		f.Delete(shard)
-		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: storage shard: not found")
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "status.storage: RepositoryStorage shard: not found")
 		f.Delete(web)
 		f.ExpectGone(web)
 		Expect(place(web, shard)).To(BeADirectory())
@@ -342,7 +341,7 @@ var _ = Describe("A project that is deleted", func() {
 })
 
 // look makes the controller look at an object now, and not when its time has come.
-func look(o frame.Object) {
+func look(o v1alpha1.Object) {
 	GinkgoHelper()
 	f.Change(o, func() {
 		if o.GetAnnotations() == nil {

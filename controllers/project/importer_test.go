@@ -77,7 +77,7 @@ func TestAnImportRunsOnceAndTellsHowFarItIs(t *testing.T) {
 	end <- nil
 	g.Eventually(l.wake).Should(Receive(HaveField("Object.Name", "web")))
 	g.Expect(l.forget(p.UID)).To(BeTrue())
-	g.Expect(l.jobs).To(BeEmpty())
+	g.Expect(l.Look(p.UID)).To(BeZero())
 }
 
 func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAFailedImportIsTriedAgainWithAGrowingDelay(t *testing.T) {
 		g.Expect(delays[i]).To(And(BeNumerically(">=", want), BeNumerically("<=", want*6/5)), "attempt %d", i+1)
 	}
 	g.Expect(l.forget(p.UID)).To(BeTrue())
-	g.Expect(l.jobs).To(BeEmpty())
+	g.Expect(l.Look(p.UID)).To(BeZero())
 }
 
 func TestImports_areOnBehalfOfTheirTenant(t *testing.T) {

@@ -3,18 +3,18 @@ package project
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/job"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
 // progressInterval is how often the progress of an import is written down.
-const progressInterval = 2 * time.Second
+const progressInterval = job.ProgressInterval
 
 // importRepository starts the import, or says how far it is.
 func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {

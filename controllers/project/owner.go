@@ -23,9 +23,21 @@ func (c *Controller) own(ctx context.Context, p *v1alpha1.Project) error {
 		if at.Namespace, err = c.namespaceUID(ctx, p.Namespace); err != nil {
 			return at, err
 		}
-		at.Cluster, err = repository.Cluster(ctx, c.options.Live)
+		at.Cluster, err = c.clusterUID(ctx)
 		return at, err
 	})
+}
+
+// clusterUID asks what the cluster is known by once: that stays as long as the cluster does.
+func (c *Controller) clusterUID(ctx context.Context) (types.UID, error) {
+	if known := c.cluster.Load(); known != nil {
+		return *known, nil
+	}
+	found, err := repository.Cluster(ctx, c.options.Live)
+	if err == nil {
+		c.cluster.Store(&found)
+	}
+	return found, err
 }
 
 // awaitRecord waits until the repository of an earlier project of the same name is recorded, whose finalizer somebody has removed: until
@@ -35,7 +47,7 @@ func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	cluster, err := repository.Cluster(ctx, c.options.Live)
+	cluster, err := c.clusterUID(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,7 +67,7 @@ func (c *Controller) recorded(ctx context.Context, o *repository.Owner, cluster 
 	if o.Cluster != cluster {
 		return true, nil
 	}
-	if _, err := c.catalog.RetainedRepository(ctx, o.Retained.Name); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := catalog.Get[*v1alpha1.RetainedRepository](ctx, c.frame.Catalog, "", o.Retained.Name); !errors.Is(err, catalog.ErrNotFound) {
 		return err == nil, err
 	}
 	repo, err := c.repositories.OfRetained(ctx, o.Retained)

@@ -12,10 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // leftoverDelay is when it is tried again to protect the default branch while the protection that a deleted project has left is in
@@ -29,7 +31,7 @@ func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) er
 	if done == "" {
 		return c.protect(ctx, p, p.Status.DefaultBranch)
 	}
-	scope, err := c.catalog.ProjectScope(ctx, p)
+	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -38,11 +40,11 @@ func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) er
 
 // protect makes a ProtectedBranch for a branch unless it is protected already.
 func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch string) error {
-	scope, err := c.catalog.ProjectScope(ctx, p)
+	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
 	if err != nil {
 		return err
 	}
-	holder, err := c.catalog.ProtectionOf(ctx, scope, branch)
+	holder, err := protection.Holder(ctx, c.frame.Catalog, scope, branch)
 	if err != nil {
 		return err
 	}
@@ -56,6 +58,7 @@ func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch st
 }
 
 func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, branch string) error {
+	maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}} // as it is by default
 	b := &v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace,
@@ -65,26 +68,30 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 		Spec: v1alpha1.ProtectedBranchSpec{
 			ProjectRef: &v1alpha1.Reference{Name: p.Name},
 			Branch:     branch,
+			Push:       maintainers, Merge: maintainers, Unprotect: maintainers,
 		},
 	}
-	if err := controllerutil.SetControllerReference(p, b, c.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+	if err := controllerutil.SetControllerReference(p, b, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return fmt.Errorf("owning the protection of %s: %w", branch, err)
 	}
 	there := &v1alpha1.ProtectedBranch{}
-	if err := c.client.Get(ctx, client.ObjectKeyFromObject(b), there); client.IgnoreNotFound(err) != nil {
+	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(b), there); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("looking for the protection of %s: %w", branch, err)
 	} else if err == nil && !catalog.Belongs(there, p) {
 		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
 			"the default branch %s is protected when ProtectedBranch %s is gone, which a deleted project of this name has left", branch, b.Name)
 	}
-	// The REST API shows it from now on, as it shows the project.
+	// The REST API shows it from now on, as it shows the project, and its controller has no more to write than a status.
 	id, err := c.ids.Allocate(ctx, b)
 	if err != nil {
 		return fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
 	}
 	b.Spec.ID = id
+	if _, err := accesslevel.Assign(ctx, c.ids, b); err != nil {
+		return err
+	}
 	told := audit.Because(ctx, audit.Event{Action: "protect", Reason: "it is the default branch"})
-	if err := c.client.Create(told, b); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := c.frame.Client.Create(told, b); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("protecting %s: %w", branch, err)
 	}
 	return nil
@@ -92,20 +99,20 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 
 // yield removes the project's own protection of a branch when another one of the same branch is in force.
 func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catalog.Scope, branch string) error {
-	holder, err := c.catalog.ProtectionOf(ctx, scope, branch)
-	if err != nil || holder == nil || catalog.IsDefaultProtection(holder) {
+	holder, err := protection.Holder(ctx, c.frame.Catalog, scope, branch)
+	if err != nil || holder == nil || protection.IsDefault(holder) {
 		return err
 	}
 	own := &v1alpha1.ProtectedBranch{}
 	key := client.ObjectKey{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, branch)}
-	if err := c.client.Get(ctx, key, own); err != nil {
+	if err := c.frame.Client.Get(ctx, key, own); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if own.UID == holder.UID || !catalog.IsDefaultProtection(own) || !metav1.IsControlledBy(own, p) {
+	if own.UID == holder.UID || !protection.IsDefault(own) || !metav1.IsControlledBy(own, p) {
 		return nil
 	}
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "ProtectedBranch " + holder.Name + " protects the same branch"})
-	err = c.client.Delete(told, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
+	err = c.frame.Client.Delete(told, own, client.Preconditions{UID: &own.UID, ResourceVersion: &own.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("leaving the protection of %s to %s: %w", branch, holder.Name, err)
 	}
@@ -115,10 +122,10 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 // overridden maps a protection that somebody declared to its project, whose own one it may take the place of.
 func (c *Controller) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
 	b := obj.(*v1alpha1.ProtectedBranch)
-	if catalog.IsDefaultProtection(b) || b.Spec.ProjectRef == nil {
+	if protection.IsDefault(b) || b.Spec.ProjectRef == nil {
 		return nil
 	}
-	p, err := c.catalog.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
+	p, err := c.frame.Catalog.Project(ctx, b.Namespace, *b.Spec.ProjectRef)
 	if err != nil || p.Status.ProtectedDefaultBranch != b.Spec.Branch {
 		return nil
 	}

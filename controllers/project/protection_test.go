@@ -1,6 +1,8 @@
 package project_test
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,29 @@ var _ = Describe("The protection of a project's default branch", func() {
 		Expect(b.Spec.AllowForcePush).To(BeFalse())
 		f.ExpectReady(b)
 		Expect(b.Status.TargetPath).To(Equal("acme/website"))
+	})
+
+	It("is all that a new project makes, and nothing is written twice", func() {
+		process := f.Run()
+		f.Create(web)
+		f.ExpectReady(web)
+		f.ExpectReady(made())
+		process.ExpectIdle()
+		var writes []string
+		for _, request := range process.Writes.All() {
+			if words := strings.Fields(request); !strings.Contains(words[1], "/configmaps") { // the counters of ids
+				writes = append(writes, words[0]+" "+words[1])
+			}
+		}
+		of := func(path string) string { return "/apis/forgeplane.dev/v1alpha1/namespaces/" + namespace + path }
+		Expect(writes).To(ConsistOf(
+			"PATCH "+of("/projects/website"),
+			"PATCH "+of("/projects/website/status"), // the storage
+			"POST "+of("/protectedbranches"),
+			"PATCH "+of("/projects/website/status"), // the repository
+			"PATCH "+of("/protectedbranches/"+made().Name+"/status"),
+			"PATCH /apis/forgeplane.dev/v1alpha1/repositorystorages/shard/status",
+		))
 	})
 
 	It("is of the branch that the repository has, and only of the first one", func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/quota"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
 // retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
@@ -28,9 +29,6 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repo
 			return nil
 		}
 		return c.record(ctx, p, nil)
-	}
-	if err := repo.PutBack(ctx); err != nil {
-		return err
 	}
 	switch err := repo.Check(); {
 	case err == nil:
@@ -86,7 +84,7 @@ func deletionPolicy(p *v1alpha1.Project) string {
 }
 
 func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository, p *v1alpha1.Project) error {
-	err := c.client.Create(audit.Because(ctx, audit.Event{Action: "retain", Reason: deletionPolicy(p)}), r)
+	err := c.frame.Client.Create(audit.Because(ctx, audit.Event{Action: "retain", Reason: deletionPolicy(p)}), r)
 	if err == nil {
 		return nil
 	}
@@ -110,7 +108,7 @@ func (c *Controller) full(ctx context.Context, p *v1alpha1.Project, namespace co
 	if limits == (quota.Retention{}) || p.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain {
 		return nil, nil
 	}
-	left, err := c.catalog.RetainedFrom(ctx, p.Namespace)
+	left, err := retained.From(ctx, c.frame.Catalog, p.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +140,7 @@ func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) [
 
 // leaving are the projects of a namespace that are being deleted.
 func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.Request {
-	found, err := c.catalog.ProjectsLeaving(ctx, namespace)
+	found, err := retained.Leaving(ctx, c.frame.Catalog, namespace)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the projects that are being deleted", "namespace", namespace)
 	}
@@ -158,7 +156,7 @@ func (c *Controller) lastPath(ctx context.Context, p *v1alpha1.Project) string {
 	if p.Status.FullPath != "" {
 		return p.Status.FullPath
 	}
-	chain, err := c.catalog.GroupsOf(ctx, p)
+	chain, err := c.frame.Catalog.GroupsOf(ctx, p)
 	if err != nil {
 		return ""
 	}

@@ -2,7 +2,7 @@ package project_test
 
 import (
 	"crypto/rand"
-	"os"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -56,19 +56,33 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(directory).NotTo(BeADirectory())
 	})
 
-	It("is kept where a push came while it was being removed, and then a crash", func() {
-		web := forge.Project("website").In(acme).Build()
-		f.Create(web)
-		f.ExpectReady(web)
-		commit := push(web, "main")
-		directory := place(web, shard)
-		Expect(os.MkdirAll(directory+".trash/unused-1", 0o700)).To(Succeed())
-		Expect(os.Rename(directory, directory+".trash/unused-1/git")).To(Succeed())
-		drop(web)
-		f.ExpectReady(only())
-		again := forge.Project("website").In(acme).Build()
-		f.Create(again)
-		expectAdopted(again, commit)
+	It("is kept where a push is accepted while it is being removed", func(ctx SpecContext) {
+		f = forge.New(cluster, forge.Options{Retention: quota.Retention{Repositories: 1}})
+		first, second := forge.Project("first").In(acme).Build(), forge.Project("second").In(acme).Build()
+		f.Create(first, second)
+		f.ExpectReady(first, second)
+		drop(first)
+		repo, err := f.Repositories.Of(ctx, second)
+		Expect(err).NotTo(HaveOccurred())
+		_, end, err := repo.BeginWrite(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		worker := gittest.New(GinkgoTB(), "sha1")
+		worker.Commit(GinkgoTB(), "README", "hello")
+		accepted := make(chan struct{})
+		go func() {
+			defer GinkgoRecover()
+			defer close(accepted)
+			defer end()
+			Eventually(repo.Closed).WithTimeout(time.Minute).Should(BeTrue(), "whoever removes it waits for the push")
+			worker.Git(GinkgoTB(), "push", "--quiet", repo.Dir(), "HEAD:refs/heads/main")
+		}()
+		f.Delete(second)
+		_, err = f.ReconcileOnce(second)
+		Expect(err).NotTo(HaveOccurred())
+		<-accepted
+		f.Refresh(second)
+		Expect(second.Finalizers).NotTo(BeEmpty(), "there is no room for what it leaves")
+		Expect(worker.Git(GinkgoTB(), "ls-remote", repo.Dir(), "refs/heads/main")).NotTo(BeEmpty())
 	})
 
 	It("is kept where its branches were removed again", func() {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // chooseStorage picks the shard and writes the choice down before anything is made there, so that a crash cannot leave
@@ -51,31 +51,35 @@ func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, stora
 func (c *Controller) writeStatus(ctx context.Context, before, p *v1alpha1.Project) error {
 	written := p.DeepCopy()
 	// The lock keeps it off the next project of the same name.
-	if err := c.client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.frame.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	p.ResourceVersion = written.ResourceVersion
+	// Who looks at what is made next finds in the cache what it is made for.
+	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(p), written); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("waiting for the cache to show it: %w", err)
+	}
 	return nil
 }
 
 func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, error) {
 	if p.Spec.Storage != "" {
-		s, err := c.catalog.Storage(ctx, p.Spec.Storage)
+		s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog, "", p.Spec.Storage)
 		if err != nil {
-			return "", reference.Unresolved("storage", err)
+			return "", frame.Unresolved("storage", err)
 		}
 		if !frame.Ready(s) {
 			return "", frame.Waiting(v1alpha1.ReasonReferenceNotReady, "storage: RepositoryStorage %s is not ready", s.Name)
 		}
 		return s.Name, nil
 	}
-	all, err := c.catalog.Storages(ctx)
+	all, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, c.frame.Catalog)
 	if err != nil {
 		return "", err
 	}
 	chosen, best := "", math.Inf(-1)
-	for i := range all {
-		if s := &all[i]; frame.Ready(s) {
+	for _, s := range all {
+		if frame.Ready(s) {
 			if score := rank(s, p); score > best {
 				chosen, best = s.Name, score
 			}
@@ -116,7 +120,7 @@ func mix(x uint64) uint64 {
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, storage := range []string{s.GetName(), ""} {
-		found, err := c.catalog.ProjectsOnStorage(ctx, storage)
+		found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, storage)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Listing the projects of a storage", "storage", storage)
 			continue

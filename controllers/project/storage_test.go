@@ -33,7 +33,7 @@ var _ = Describe("The storage of a project", func() {
 		f.Run()
 		web := forge.Project("website").In(acme).On("later").Build()
 		f.Create(web)
-		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "storage: storage later: not found")
+		f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotFound, "storage: RepositoryStorage later: not found")
 		missing := filepath.Join(f.NewDirectory("parent"), "later")
 		later := forge.RepositoryStorage("later").At(missing).Build()
 		f.Create(later)

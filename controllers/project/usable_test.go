@@ -20,8 +20,10 @@ import (
 	"github.com/forgeplane/forgeplane/controllers/project"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -47,8 +49,9 @@ func TestARepositoryIsThereWhenItsDefaultBranchIsProtected(t *testing.T) {
 
 	cat, engine := catalog.New(c), newEngine(t)
 	repos, clock := repository.New(engine, cat), clocktesting.NewFakePassiveClock(time.Now())
-	controller := project.New(c, events.NewFakeRecorder(100), cat, ids.New(c, c, c, "platform", ids.Range{First: 10}),
-		repos.Audited(nil), project.Options{Secrets: c, Live: c, Clock: clock})
+	allocator := ids.New(c, c, c, "platform", ids.Range{First: 10})
+	base := frame.Base{Client: c, Events: events.NewFakeRecorder(100), Catalog: cat, IDs: allocator}
+	controller := project.New(base, allocator, repos.Audited(nil), project.Options{Secrets: c, Live: c, Clock: clock})
 	reconcile := func() (reason string) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(web), web)).To(Succeed())
 		_, err := controller.Reconcile(t.Context(), web.DeepCopy())
@@ -95,7 +98,7 @@ func declared(t *testing.T, objects ...client.Object) client.Client {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Project{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{})
-	for _, add := range []func(context.Context, client.FieldIndexer) error{catalog.AddIndexes, catalog.AddManagerIndexes} {
+	for _, add := range []func(context.Context, client.FieldIndexer) error{index.Add, index.AddForManagers} {
 		if err := add(t.Context(), indexer{builder}); err != nil {
 			t.Fatal(err)
 		}

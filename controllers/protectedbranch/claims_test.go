@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -23,7 +24,7 @@ var _ = Describe("A protected branch:", func() {
 				if err != nil {
 					return nil, err
 				}
-				return f.Catalog.ProtectionOf(ctx, s, "main")
+				return protection.Holder(ctx, f.Catalog, s, "main")
 			},
 		}
 	})

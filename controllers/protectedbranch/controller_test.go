@@ -8,12 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A protected branch", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.ProtectedBranch(name).Of(website).Build() })
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return forge.ProtectedBranch(name).Of(website).Build() })
 
 	It("becomes ready, for maintainers", func() {
 		b := forge.ProtectedBranch("release/*").Of(website).Build()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
+	"github.com/forgeplane/forgeplane/internal/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
@@ -55,8 +54,6 @@ type Options struct {
 
 // Controller reconciles mirrors.
 type Controller struct {
-	client       client.Client
-	catalog      *catalog.Catalog
 	repositories *repository.Audited
 	pool         *pool
 	options      Options
@@ -64,15 +61,8 @@ type Controller struct {
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator, repos *repository.Audited, o Options) *Controller {
-	return &Controller{
-		client: c, catalog: cat, repositories: repos, pool: newPool(o.Clock, o.Limits), options: o,
-		frame: frame.New(c, r,
-			frame.WithIDs[*v1alpha1.RemoteMirror](ids),
-			frame.WithOwner(func(ctx context.Context, m *v1alpha1.RemoteMirror) (client.Object, error) {
-				return cat.Target(ctx, m.Namespace, &m.Spec.ProjectRef, nil)
-			})),
-	}
+func New(b frame.Base, repos *repository.Audited, o Options) *Controller {
+	return &Controller{repositories: repos, pool: newPool(o.Clock, o.Limits), options: o, frame: frame.New(b, frame.WithContent[*v1alpha1.RemoteMirror]())}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=patch
@@ -85,18 +75,16 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	if err := mgr.Add(c.pool); err != nil {
 		return fmt.Errorf("adding the pool of pushes: %w", err)
 	}
-	if err := c.pool.slots.Register(c.options.Metrics); err != nil {
+	if err := c.pool.Slots().Register(c.options.Metrics); err != nil {
 		return err
 	}
 	all := &v1alpha1.RemoteMirrorList{}
-	w := frame.NewWatch(mgr, "remotemirror", &v1alpha1.RemoteMirror{}, o).
-		OnReferred(&v1alpha1.Project{}, c.catalog.Referrers(all, catalog.IndexProject)).
-		OnReferred(&corev1.Secret{}, c.catalog.Peers(all, catalog.IndexSecret, catalog.SecretKeys)).
-		OnDeclared(&v1alpha1.ProtectedBranch{}, c.catalog.GuardedMirrors).
-		OnDeclared(&v1alpha1.Group{}, c.catalog.GuardedMirrors).
-		OnReleased(&v1alpha1.RemoteMirror{}, c.catalog.Peers(all, catalog.IndexID, catalog.SpecID)).
+	w := c.frame.Watch(mgr, o).
+		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(all, credential.IndexSecret, credential.Keys)).
+		OnDeclared(&v1alpha1.ProtectedBranch{}, remotemirror.Guarded(c.frame.Catalog)).
+		OnDeclared(&v1alpha1.Group{}, remotemirror.Guarded(c.frame.Catalog)).
 		OnGone(&v1alpha1.RemoteMirror{}, func(m client.Object) { c.pool.forget(m.GetUID()) })
-	return frame.OnEnded(w, c.pool.wake).Complete(reconcile.AsReconciler(c.client, c))
+	return frame.OnEnded(w, c.pool.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one mirror up to date.
@@ -180,17 +168,14 @@ func (c *Controller) interrupt(m *v1alpha1.RemoteMirror) {
 	}
 }
 
-// project resolves the project, which is to be reachable.
-func (c *Controller) project(ctx context.Context, m *v1alpha1.RemoteMirror) (catalog.Scope, error) {
-	p, err := c.catalog.Project(ctx, m.Namespace, m.Spec.ProjectRef)
-	if err != nil {
-		return catalog.Scope{}, reference.Unresolved("projectRef", err)
+// project resolves the project, which must be reachable.
+func (c *Controller) project(ctx context.Context, m *v1alpha1.RemoteMirror) (of catalog.Scope, err error) {
+	resolve := func(_ context.Context, _ *v1alpha1.RemoteMirror, s catalog.Scope) error {
+		of = s
+		return nil
 	}
-	scope, err := c.catalog.ProjectScope(ctx, p)
-	if err != nil {
-		return catalog.Scope{}, reference.Unresolved("projectRef", err)
-	}
-	return scope, reference.Reachable(ctx, c.catalog, "projectRef", p, scope.Path())
+	err = frame.InScope(c.frame, resolve, frame.Reachable(c.frame))(ctx, m)
+	return of, err
 }
 
 // checkTarget returns the host of the target, however it is written, unless it is one that can be refused without asking for its address.

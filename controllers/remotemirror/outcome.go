@@ -7,20 +7,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/job"
 )
 
 // When a push that failed is repeated.
 const (
 	firstRetry = 10 * time.Second
 	lastRetry  = time.Hour
-	// jitter keeps the mirrors of one target from coming back together.
-	jitter = 0.2
 )
 
 // maxNamed is how many refs an error names.
@@ -72,7 +70,7 @@ func conclude(m *v1alpha1.RemoteMirror, r report) {
 	s.LastUpdateStartedAt, s.LastUpdateAt, s.TriedChecksum = moment(r.started), moment(r.ended), r.goal.refs
 	switch {
 	case r.err != nil:
-		retry := wait.Jitter(min(firstRetry<<min(s.Attempts, 10), lastRetry), jitter)
+		retry := job.Growing(firstRetry, lastRetry)(int(s.Attempts), r.err)
 		s.UpdateStatus, s.LastError = v1alpha1.MirrorFailed, frame.Sanitise(words(r.err))
 		s.NextAttemptAt = moment(r.ended.Add(retry))
 		s.Attempts++
@@ -80,7 +78,7 @@ func conclude(m *v1alpha1.RemoteMirror, r report) {
 	case len(r.result.Refused) > 0:
 		// What could arrive has. Somebody has to do something there, or here.
 		s.UpdateStatus, s.LastError = v1alpha1.MirrorFailed, frame.Sanitise(refusals(r.result.Refused))
-		s.NextAttemptAt = moment(r.ended.Add(wait.Jitter(lastRetry, jitter)))
+		s.NextAttemptAt = moment(r.ended.Add(job.Growing(lastRetry, lastRetry)(0, nil)))
 	default:
 		s.LastSuccessfulUpdateAt = moment(r.ended)
 	}

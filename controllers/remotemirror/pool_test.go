@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/fair"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/job"
 )
 
 func newLine(t *testing.T, l Limits) *pool {
@@ -23,10 +24,17 @@ func newLine(t *testing.T, l Limits) *pool {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Start(ctx) }()
+	g := NewWithT(t)
 	t.Cleanup(func() {
 		stop()
-		NewWithT(t).Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
+		g.Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
 	})
+	// A push that is begun before the pool runs has waited, and wakes its mirror when it begins.
+	first := job.Job{Run: func(context.Context, func(string)) error { return nil }}
+	g.Eventually(func() phase {
+		p.Begin("first", first)
+		return p.Look("first").Phase
+	}).WithTimeout(10*time.Second).Should(Equal(done), "it runs")
 	return p
 }
 
@@ -75,7 +83,6 @@ func TestAPushIsToldOfOnce(t *testing.T) {
 	g.Expect(ended.err).To(MatchError("refused"))
 	g.Expect(p.look(m.UID).phase).To(Equal(idle))
 	g.Expect(h.began).To(BeEmpty())
-	g.Expect(p.hosts).To(BeEmpty())
 }
 
 func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {

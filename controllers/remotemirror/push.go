@@ -37,7 +37,7 @@ func (c *Controller) rules(ctx context.Context, m *v1alpha1.RemoteMirror, scope 
 		}
 	}
 	if r.guarded {
-		all, err := c.catalog.Protections(ctx, scope)
+		all, err := protection.All(ctx, c.frame.Catalog, scope)
 		if err != nil {
 			return r, err
 		}
@@ -115,7 +115,7 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 		offer := credential.Offer{
 			Holder: m.DeepCopy(), Field: "secretRef", Name: m.Spec.SecretRef.Name, Kind: v1alpha1.SecretOfRemoteMirror, URL: m.Spec.URL,
 		}
-		s, err := offer.Check(ctx, c.client)
+		s, err := offer.Check(ctx, c.frame.Client)
 		if err != nil {
 			return credentials{}, err
 		}

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
 // probeInterval is how often a shard is looked at: no watch tells that a volume is full or gone.
@@ -38,12 +38,12 @@ type Options struct {
 	Live client.Reader
 	// Clock times how often what is on a shard is looked through.
 	Clock clock.PassiveClock
+	// CountLater is how long after projects have come or gone those on a shard are counted, all at once.
+	CountLater time.Duration
 }
 
 // Controller reconciles shards.
 type Controller struct {
-	client       client.Client
-	catalog      *catalog.Catalog
 	repositories *repository.Repositories
 	options      Options
 	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
@@ -52,8 +52,8 @@ type Controller struct {
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Repositories, o Options) *Controller {
-	return &Controller{client: c, catalog: cat, repositories: repos, options: o, frame: frame.New[*v1alpha1.RepositoryStorage](c, r)}
+func New(b frame.Base, repos *repository.Repositories, o Options) *Controller {
+	return &Controller{repositories: repos, options: o, frame: frame.New[*v1alpha1.RepositoryStorage](b)}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=repositorystorages/status,verbs=patch
@@ -61,10 +61,10 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *r
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	return frame.NewWatch(mgr, "repositorystorage", &v1alpha1.RepositoryStorage{}, o).
-		OnReferred(&v1alpha1.Project{}, shardOf).
+	return c.frame.Watch(mgr, o).
+		OnCounted(&v1alpha1.Project{}, storage, c.options.CountLater, shardOf).
 		OnReferred(&v1alpha1.RetainedRepository{}, shardOf).
-		Complete(reconcile.AsReconciler(c.client, c))
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one shard up to date.
@@ -73,19 +73,19 @@ func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorag
 }
 
 func (c *Controller) count(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
-	projects, err := c.catalog.ProjectsOnStorage(ctx, s.Name)
+	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
 	s.Status.Repositories = int32(len(projects)) //nolint:gosec // one control plane holds far fewer objects
 	if err != nil {
 		return err
 	}
-	retained, err := c.retainedOn(ctx, s)
-	s.Status.Retained = int32(len(retained)) //nolint:gosec // one control plane holds far fewer objects
+	left, err := c.retainedOn(ctx, s)
+	s.Status.Retained = int32(len(left)) //nolint:gosec // one control plane holds far fewer objects
 	return err
 }
 
 // retainedOn returns the retained repositories on a shard, by the names of their records there.
 func (c *Controller) retainedOn(ctx context.Context, s *v1alpha1.RepositoryStorage) (map[string]*v1alpha1.RetainedRepository, error) {
-	all, err := c.catalog.RetainedOnStorage(ctx, s.Name)
+	all, err := retained.OnStorage(ctx, c.frame.Catalog, s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 		return nil
 	}
 	told := audit.Because(ctx, audit.Event{Action: "recall", Reason: "its shard has the record"})
-	return client.IgnoreAlreadyExists(c.client.Create(told, r))
+	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, r))
 }
 
 // probe writes a file, as the only sure way to know that a repository could be written.
@@ -189,11 +189,13 @@ func round(available, capacity, shown int64) int64 {
 	return available / percent * percent
 }
 
+func storage(obj client.Object) string { return obj.(*v1alpha1.Project).Status.Storage }
+
 func shardOf(_ context.Context, obj client.Object) []reconcile.Request {
 	var name string
 	switch o := obj.(type) {
 	case *v1alpha1.Project:
-		name = o.Status.Storage
+		name = storage(o)
 	case *v1alpha1.RetainedRepository:
 		name = o.Spec.Storage
 	}

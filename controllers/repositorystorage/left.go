@@ -60,7 +60,7 @@ func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStora
 
 // owned are the names of what a shard says of projects that are there.
 func (c *Controller) owned(ctx context.Context, s *v1alpha1.RepositoryStorage) (map[string]bool, error) {
-	projects, err := c.catalog.ProjectsOnStorage(ctx, s.Name)
+	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *Controller) retainOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	if gone, err := c.gone(ctx, o.Retained.Spec.Project); !gone || err != nil {
 		return err
 	}
-	switch r, err := c.catalog.RetainedRepository(ctx, o.Retained.Name); {
+	switch r, err := catalog.Get[*v1alpha1.RetainedRepository](ctx, c.frame.Catalog, "", o.Retained.Name); {
 	case err == nil && r.DeletionTimestamp.IsZero() && r.Spec.Storage == s.Name:
 		return o.Forget() // it is recorded
 	case err == nil:
@@ -116,7 +116,7 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 		About: &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
 	})
 	// The file goes when the cache shows the record: until one of them does, a new project of that name would begin with nothing.
-	return client.IgnoreAlreadyExists(c.client.Create(told, o.Retained))
+	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, o.Retained))
 }
 
 // complete says what is in a repository now, which counts for what its namespace has left.
@@ -135,7 +135,7 @@ func complete(ctx context.Context, r *v1alpha1.RetainedRepository, repo *git.Rep
 
 // gone reports whether a project is not there any more. The cache says so only of those that are there.
 func (c *Controller) gone(ctx context.Context, was v1alpha1.FormerProject) (bool, error) {
-	p, err := c.catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
+	p, err := c.frame.Catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
 	if err == nil && string(p.UID) == was.UID {
 		return false, nil
 	}

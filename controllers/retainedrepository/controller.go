@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,8 +19,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/git"
-	"github.com/forgeplane/forgeplane/internal/reference"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
 // takeOverInterval is how often it is looked whether a project has taken the repository.
@@ -29,17 +28,15 @@ const takeOverInterval = time.Second
 
 // Controller reconciles retained repositories.
 type Controller struct {
-	client       client.Client
-	catalog      *catalog.Catalog
 	repositories *repository.Audited
 	frame        *frame.Frame[*v1alpha1.RetainedRepository]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *repository.Audited) *Controller {
-	k := &Controller{client: c, catalog: cat, repositories: repos}
-	k.frame = frame.New(c, r, frame.WithFinalizer(repository.RetainedFinalizer, k.remove))
-	return k
+func New(b frame.Base, repos *repository.Audited) *Controller {
+	c := &Controller{repositories: repos}
+	c.frame = frame.New(b, frame.WithFinalizer(repository.RetainedFinalizer, c.remove))
+	return c
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=retainedrepositories,verbs=patch
@@ -47,9 +44,9 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, repos *r
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	return frame.NewWatch(mgr, "retainedrepository", &v1alpha1.RetainedRepository{}, o).
+	return c.frame.Watch(mgr, o).
 		OnReady(&v1alpha1.RepositoryStorage{}, c.onStorage).
-		Complete(reconcile.AsReconciler(c.client, c))
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one retained repository up to date.
@@ -71,7 +68,7 @@ func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) 
 	}
 	repo, err := c.repositories.OfRetained(ctx, r)
 	if err != nil {
-		return reference.Unresolved("storage", err)
+		return frame.Unresolved("storage", err)
 	}
 	switch err := repo.Check(); {
 	case errors.Is(err, git.ErrStorageMissing):
@@ -183,7 +180,7 @@ func (c *Controller) user(ctx context.Context, r *v1alpha1.RetainedRepository) (
 }
 
 func (c *Controller) project(ctx context.Context, namespace, name string) (*v1alpha1.Project, error) {
-	p, err := c.catalog.Project(ctx, namespace, v1alpha1.Reference{Name: name})
+	p, err := c.frame.Catalog.Project(ctx, namespace, v1alpha1.Reference{Name: name})
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}
@@ -192,7 +189,7 @@ func (c *Controller) project(ctx context.Context, namespace, name string) (*v1al
 
 // onStorage maps a shard to the retained repositories on it.
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
-	all, err := c.catalog.RetainedOnStorage(ctx, s.GetName())
+	all, err := retained.OnStorage(ctx, c.frame.Catalog, s.GetName())
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Listing the retained repositories of a storage", "storage", s.GetName())
 	}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 // find returns the token of a project that has a value, or the error of looking for it.
 func find(p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
-	return f.Catalog.TriggerTokenByValue(GinkgoT().Context(), p, value, f.Clock.Now())
+	return triggertoken.ByValue(GinkgoT().Context(), f.Catalog, p, value, f.Clock.Now())
 }
 
 // expectNoValue expects that nothing of a value can be read in an object or an event.
@@ -43,7 +43,7 @@ var _ = Describe("A trigger token", func() {
 		f.ExpectReady(ada)
 	})
 
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified {
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		return forge.TriggerToken(name).Of(website).Build()
 	})
 

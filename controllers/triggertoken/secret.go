@@ -12,7 +12,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
@@ -61,7 +60,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 			return err
 		}
 	}
-	t.Status.Digest = catalog.Digest(h.value())
+	t.Status.Digest = credential.Digest(h.value())
 	switch {
 	case own && rotate != "":
 		t.Status.Rotated = rotate
@@ -78,7 +77,7 @@ func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held,
 	ref := t.SecretRef()
 	if t.Spec.SecretRef != nil {
 		t.Status.SecretRef.Name = ""
-		s, err := offer(t).Check(ctx, c.client)
+		s, err := offer(t).Check(ctx, c.frame.Client)
 		if err != nil {
 			t.Status.Digest = ""
 			return nil, err
@@ -118,7 +117,7 @@ const formerDelay = time.Minute
 // former returns the Secret that an earlier version made for a token in its namespace, and nil where there surely is none. While there
 // is one that cannot be used, the error says so: another value would be made in place of the one that is in use.
 func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*corev1.Secret, error) {
-	s, err := offer(t).Check(ctx, c.client)
+	s, err := offer(t).Check(ctx, c.frame.Client)
 	if err == nil && metav1.IsControlledBy(s, t) {
 		return s, nil
 	}
@@ -166,7 +165,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, v1alpha1.AnnotationRotated, rotate)
 	}
-	err := c.client.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
+	err := c.frame.Client.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
 	if apierrors.IsAlreadyExists(err) {
 		// A server has just made it, for a client that waits for the value.
 		name := s.Name
@@ -201,7 +200,7 @@ func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *h
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	told := audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + h.key})
-	if err := c.client.Patch(told, h.Secret, patch); err != nil {
+	if err := c.frame.Client.Patch(told, h.Secret, patch); err != nil {
 		return fmt.Errorf("writing Secret %s: %w", h.Name, err)
 	}
 	return nil
@@ -213,11 +212,11 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *he
 	if err := triggertoken.Check(h.Data[h.key]); err != nil {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value %w: %s", h.key, h.Name, err, remedy)
 	}
-	digest := catalog.Digest(h.value())
+	digest := credential.Digest(h.value())
 	if t.Status.Digest == digest {
 		return nil // Whoever comes later with the same value does not take it away.
 	}
-	holders, err := c.catalog.TriggerTokensOfDigest(ctx, digest)
+	holders, err := triggertoken.OfDigest(ctx, c.frame.Catalog, digest)
 	if err != nil {
 		return err
 	}

@@ -50,14 +50,14 @@ func valueOf(t *v1alpha1.TriggerToken) string {
 	if s.Namespace == t.Namespace {
 		value = string(s.Data[t.SecretRef().Key])
 	}
-	Expect(t.Status.Digest).To(Equal(catalog.Digest(value)))
+	Expect(t.Status.Digest).To(Equal(credential.Digest(value)))
 	return value
 }
 
 // expectAnother waits until another value than one is in force, and returns it.
 func expectAnother(t *v1alpha1.TriggerToken, than string) string {
 	GinkgoHelper()
-	f.Eventually(t).Should(HaveField("Status.Digest", Not(BeElementOf("", catalog.Digest(than)))))
+	f.Eventually(t).Should(HaveField("Status.Digest", Not(BeElementOf("", credential.Digest(than)))))
 	f.ExpectReady(t)
 	return valueOf(t)
 }
@@ -176,7 +176,7 @@ var _ = Describe("The value of a trigger token", func() {
 			change(former)
 			f.Create(former)
 			before := t.DeepCopy()
-			t.Status.SecretRef.Name, t.Status.IssuedTo, t.Status.Digest = "", issuedTo, catalog.Digest("glptt-of-an-earlier-version")
+			t.Status.SecretRef.Name, t.Status.IssuedTo, t.Status.Digest = "", issuedTo, credential.Digest("glptt-of-an-earlier-version")
 			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
 			f.Run()
 			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "Secret deploy-trigger-token holds the value",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -15,20 +14,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // Controller reconciles users.
 type Controller struct {
-	client  client.Client
-	catalog *catalog.Catalog
-	frame   *frame.Frame[*v1alpha1.User]
+	frame *frame.Frame[*v1alpha1.User]
 }
 
 // New returns the controller.
-func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids frame.Allocator) *Controller {
-	return &Controller{client: c, catalog: cat, frame: frame.New(c, r,
-		frame.WithIDs[*v1alpha1.User](ids), frame.WithClaims(cat.Register(), catalog.UserClaims))}
+func New(b frame.Base) *Controller {
+	return &Controller{frame.New(b, frame.WithClaims(catalog.UserClaims))}
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=users,verbs=patch
@@ -36,13 +31,11 @@ func New(c client.Client, r events.EventRecorder, cat *catalog.Catalog, ids fram
 
 // SetupWithManager starts the controller with mgr.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) error {
-	return frame.NewWatch(mgr, "user", &v1alpha1.User{}, o).
-		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexUsername, username)).
-		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexEmail, email)).
-		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexKubernetes, kubernetes)).
-		OnClaimReleased(&v1alpha1.User{}, c.catalog.Waiting(&v1alpha1.User{})).
-		OnReleased(&v1alpha1.User{}, c.catalog.Peers(&v1alpha1.UserList{}, catalog.IndexID, catalog.SpecID)).
-		Complete(reconcile.AsReconciler(c.client, c))
+	return c.frame.Watch(mgr, o).
+		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(&v1alpha1.UserList{}, catalog.IndexUsername, username)).
+		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(&v1alpha1.UserList{}, catalog.IndexEmail, email)).
+		OnReleased(&v1alpha1.User{}, c.frame.Catalog.Peers(&v1alpha1.UserList{}, catalog.IndexKubernetes, kubernetes)).
+		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
 // Reconcile brings one user up to date.
@@ -51,22 +44,22 @@ func (c *Controller) Reconcile(ctx context.Context, u *v1alpha1.User) (reconcile
 }
 
 func (c *Controller) claimUsername(ctx context.Context, u *v1alpha1.User) error {
-	holder, err := c.catalog.UserByUsername(ctx, u.Spec.Username)
+	holder, err := c.frame.Catalog.UserByUsername(ctx, u.Spec.Username)
 	if err != nil {
 		return err
 	}
-	return reference.Take(ctx, c.catalog, u, holder, claim.Username(u.Spec.Username), "username %s", u.Spec.Username)
+	return c.frame.Take(ctx, u, holder, claim.Username(u.Spec.Username), "username %s", u.Spec.Username)
 }
 
 func (c *Controller) claimEmail(ctx context.Context, u *v1alpha1.User) error {
 	if u.Spec.Email == "" {
 		return nil
 	}
-	holder, err := c.catalog.UserByEmail(ctx, u.Spec.Email)
+	holder, err := c.frame.Catalog.UserByEmail(ctx, u.Spec.Email)
 	if err != nil {
 		return err
 	}
-	return reference.Take(ctx, c.catalog, u, holder, claim.Email(u.Spec.Email), "email %s", u.Spec.Email)
+	return c.frame.Take(ctx, u, holder, claim.Email(u.Spec.Email), "email %s", u.Spec.Email)
 }
 
 func (c *Controller) claimKubernetes(ctx context.Context, u *v1alpha1.User) error {
@@ -74,11 +67,11 @@ func (c *Controller) claimKubernetes(ctx context.Context, u *v1alpha1.User) erro
 	if k == nil {
 		return nil
 	}
-	holder, err := c.catalog.UserByKubernetes(ctx, k.Username)
+	holder, err := c.frame.Catalog.UserByKubernetes(ctx, k.Username)
 	if err != nil {
 		return err
 	}
-	return reference.Take(ctx, c.catalog, u, holder, claim.Kubernetes(k.Username), "the Kubernetes identity %s", k.Username)
+	return c.frame.Take(ctx, u, holder, claim.Kubernetes(k.Username), "the Kubernetes identity %s", k.Username)
 }
 
 func username(_ context.Context, obj client.Object) []string {

@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
 var _ = Describe("A user", func() {
-	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) frame.Identified { return forge.User(name).Build() })
+	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified { return forge.User(name).Build() })
 
 	It("becomes ready, as an active person", func() {
 		ada := forge.User("ada").Build()

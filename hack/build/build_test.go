@@ -60,7 +60,7 @@ func TestAProgramIsFreshUntilItOrItsSourcesChange(t *testing.T) {
 
 func TestAGivenDirectoryIsToHoldEtcdAndAPIServer(t *testing.T) {
 	g := NewWithT(t)
-	all := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl"}
+	all := []string{"etcd", "kube-apiserver", "controllers", "kubectl"}
 	given := t.TempDir()
 	_, err := missingIn(given, all)
 	g.Expect(err).To(MatchError(And(ContainSubstring(given), ContainSubstring("etcd"))))
@@ -69,7 +69,7 @@ func TestAGivenDirectoryIsToHoldEtcdAndAPIServer(t *testing.T) {
 	_, err = missingIn(given, all)
 	g.Expect(err).To(MatchError(ContainSubstring("no executable kube-apiserver")))
 	g.Expect(os.Chmod(filepath.Join(given, "kube-apiserver"), 0o700)).To(Succeed())
-	g.Expect(missingIn(given, all)).To(Equal([]string{"kube-controller-manager", "kubectl"}))
+	g.Expect(missingIn(given, all)).To(Equal([]string{"controllers", "kubectl"}))
 }
 
 func TestProgressCountsWhatTheGoCommandReports(t *testing.T) {

@@ -57,7 +57,7 @@ func (d *development) stop() error {
 }
 
 func (d *development) startControlPlane(ctx context.Context, fail context.CancelCauseFunc) error {
-	d.reporter.say("starting etcd, kube-apiserver and kube-controller-manager")
+	d.reporter.say("starting etcd, kube-apiserver and its controllers")
 	var err error
 	if d.binaries, err = controlplane.FindBinaries(); err != nil {
 		return err

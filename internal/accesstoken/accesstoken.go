@@ -1,4 +1,4 @@
-// Package accesstoken makes the values of access tokens.
+// Package accesstoken makes the values of access tokens, and finds the tokens.
 package accesstoken
 
 import (

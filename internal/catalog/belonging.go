@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	declared "github.com/forgeplane/forgeplane/internal/target"
 )
 
 // Belongs reports whether an object that names a project or group is of it: it is of the same namespace, means no other one by the uid
@@ -18,11 +17,14 @@ func Belongs(obj, target client.Object) bool {
 		return false
 	}
 	kind := "Group"
-	project, named := declared.Refs(obj)
+	var project, named *v1alpha1.Reference
+	if targeted, ok := obj.(v1alpha1.Targeted); ok {
+		project, named = targeted.TargetRefs()
+	}
 	if _, ok := target.(*v1alpha1.Project); ok {
 		kind, named = "Project", project
 	}
-	if named != nil && !means(*named, target) {
+	if named != nil && !Means(*named, target) {
 		return false
 	}
 	left := false

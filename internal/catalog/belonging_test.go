@@ -6,29 +6,25 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
+	"github.com/forgeplane/forgeplane/internal/label"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/role"
-	"github.com/forgeplane/forgeplane/internal/target"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// owned adds an owner to an object.
-func owned[T client.Object](o T, kind, name string, uid types.UID) T {
-	o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid,
-	}))
-	return o
-}
-
 func TestBelongs(t *testing.T) {
-	acme, web := group("a", "acme"), project("a", "web", byName("acme"))
-	badgeOf := func() *v1alpha1.Badge { return badge("a", "b", 1, nil, nil) }
-	foreign := owned(badgeOf(), "Project", "web", "1")
+	acme, web := Group("a", "acme"), Project("a", "web", ByName("acme"))
+	badgeOf := func() *v1alpha1.Badge { return Badge("a", "b", 1, nil, nil) }
+	foreign := Owned(badgeOf(), "Project", "web", "1")
 	foreign.OwnerReferences[0].APIVersion = "other.example/v1alpha1"
 	for name, test := range map[string]struct {
 		badge  *v1alpha1.Badge
@@ -36,16 +32,16 @@ func TestBelongs(t *testing.T) {
 		want   bool
 	}{
 		"one that has no owner yet":                        {badgeOf(), web, true},
-		"one of another namespace":                         {badge("b", "b", 1, nil, nil), web, false},
-		"one of the project":                               {owned(badgeOf(), "Project", "web", web.UID), web, true},
-		"one of a former project":                          {owned(badgeOf(), "Project", "web", "1"), web, false},
-		"one of the group":                                 {owned(badgeOf(), "Group", "acme", acme.UID), acme, true},
-		"one of a former group":                            {owned(badgeOf(), "Group", "acme", "1"), acme, false},
-		"one of both":                                      {owned(owned(badgeOf(), "Project", "web", "1"), "Project", "web", web.UID), web, true},
-		"one that came over from a project elsewhere":      {owned(badgeOf(), "Project", "moved", "1"), web, true},
-		"one of a group of the same name":                  {owned(badgeOf(), "Group", "web", "1"), web, true},
+		"one of another namespace":                         {Badge("b", "b", 1, nil, nil), web, false},
+		"one of the project":                               {Owned(badgeOf(), "Project", "web", web.UID), web, true},
+		"one of a former project":                          {Owned(badgeOf(), "Project", "web", "1"), web, false},
+		"one of the group":                                 {Owned(badgeOf(), "Group", "acme", acme.UID), acme, true},
+		"one of a former group":                            {Owned(badgeOf(), "Group", "acme", "1"), acme, false},
+		"one of both":                                      {Owned(Owned(badgeOf(), "Project", "web", "1"), "Project", "web", web.UID), web, true},
+		"one that came over from a project elsewhere":      {Owned(badgeOf(), "Project", "moved", "1"), web, true},
+		"one of a group of the same name":                  {Owned(badgeOf(), "Group", "web", "1"), web, true},
 		"one that something of another API group owns":     {foreign, web, true},
-		"one of a former project, also owned by something": {owned(owned(badgeOf(), "Project", "web", "1"), "Bundle", "x", "2"), web, false},
+		"one of a former project, also owned by something": {Owned(Owned(badgeOf(), "Project", "web", "1"), "Bundle", "x", "2"), web, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := catalog.Belongs(test.badge, test.target); got != test.want {
@@ -60,36 +56,36 @@ func TestBelongs(t *testing.T) {
 // What says that it is of the predecessor is put to it by of.
 func successor(t *testing.T, of func(left client.Object, kind, name string)) (*catalogtest.World, catalog.Scope, *v1alpha1.User) {
 	t.Helper()
-	acme, web, mary := group("a", "acme", pinned(10)), project("a", "web", byName("acme"), known(100)), user("mary", 1)
-	w := catalogtest.New(t, acme, web, mary, user("ann", 2))
+	acme, web, mary := Group("a", "acme", Pinned(10)), Project("a", "web", ByName("acme"), Known(100)), User("mary", 1)
+	w := catalogtest.New(t, acme, web, mary, User("ann", 2))
 	ofWeb := func(left, is client.Object) {
 		of(left, "Project", "web")
-		w.Put(left, owned(is, "Project", "web", web.UID))
+		w.Put(left, Owned(is, "Project", "web", web.UID))
 	}
 	ofAcme := func(left, is client.Object) {
 		of(left, "Group", "acme")
-		w.Put(left, owned(is, "Group", "acme", acme.UID))
+		w.Put(left, Owned(is, "Group", "acme", acme.UID))
 	}
 	to := func(r v1alpha1.Reference) *v1alpha1.Reference { return &r }
-	ofWeb(inProject("a", "left-web", byName("web"), byPath("mary"), v1alpha1.RoleOwner),
-		inProject("a", "new-web", byName("web"), byPath("ann"), v1alpha1.RoleOwner))
-	ofAcme(inGroup("a", "left-acme", byName("acme"), byPath("mary"), v1alpha1.RoleMaintainer),
-		inGroup("a", "new-acme", byName("acme"), byPath("ann"), v1alpha1.RoleMaintainer))
-	ofWeb(protecting("a", "left-p", "main", byName("web"), toRole(v1alpha1.AccessDeveloper)),
-		protecting("a", "new-p", "main", byName("web"), toRole(v1alpha1.AccessNoOne)))
-	ofAcme(protectingBelow("a", "left-g", "rel", byName("acme"), toRole(v1alpha1.AccessDeveloper)),
-		protectingBelow("a", "new-g", "rel", byName("acme"), toRole(v1alpha1.AccessNoOne)))
-	ofWeb(deployKey("a", "left", 1, byName("web")), deployKey("a", "new", 2, byName("web")))
-	ofWeb(labelID(labelled("a", "left-p", "bug", byName("web")), 1), labelID(labelled("a", "new-p", "bug", byName("web")), 2))
-	ofAcme(labelID(labelledBelow("a", "left-g", "idea", byName("acme")), 3), labelID(labelledBelow("a", "new-g", "idea", byName("acme")), 4))
-	ofWeb(badge("a", "left-p", 1, to(byName("web")), nil), badge("a", "new-p", 2, to(byName("web")), nil))
-	ofAcme(badge("a", "left-g", 3, nil, to(byName("acme"))), badge("a", "new-g", 4, nil, to(byName("acme"))))
-	ofWeb(triggerToken("a", "left", byName("web"), "value-of-left"), triggerToken("a", "new", byName("web"), "value-of-new"))
+	ofWeb(InProject("a", "left-web", ByName("web"), ByPath("mary"), v1alpha1.RoleOwner),
+		InProject("a", "new-web", ByName("web"), ByPath("ann"), v1alpha1.RoleOwner))
+	ofAcme(InGroup("a", "left-acme", ByName("acme"), ByPath("mary"), v1alpha1.RoleMaintainer),
+		InGroup("a", "new-acme", ByName("acme"), ByPath("ann"), v1alpha1.RoleMaintainer))
+	ofWeb(Protecting("a", "left-p", "main", ByName("web"), ToRole(v1alpha1.AccessDeveloper)),
+		Protecting("a", "new-p", "main", ByName("web"), ToRole(v1alpha1.AccessNoOne)))
+	ofAcme(ProtectingBelow("a", "left-g", "rel", ByName("acme"), ToRole(v1alpha1.AccessDeveloper)),
+		ProtectingBelow("a", "new-g", "rel", ByName("acme"), ToRole(v1alpha1.AccessNoOne)))
+	ofWeb(DeployKey("a", "left", 1, ByName("web")), DeployKey("a", "new", 2, ByName("web")))
+	ofWeb(LabelID(Labelled("a", "left-p", "bug", ByName("web")), 1), LabelID(Labelled("a", "new-p", "bug", ByName("web")), 2))
+	ofAcme(LabelID(LabelledBelow("a", "left-g", "idea", ByName("acme")), 3), LabelID(LabelledBelow("a", "new-g", "idea", ByName("acme")), 4))
+	ofWeb(Badge("a", "left-p", 1, to(ByName("web")), nil), Badge("a", "new-p", 2, to(ByName("web")), nil))
+	ofAcme(Badge("a", "left-g", 3, nil, to(ByName("acme"))), Badge("a", "new-g", 4, nil, to(ByName("acme"))))
+	ofWeb(TriggerToken("a", "left", ByName("web"), "value-of-left"), TriggerToken("a", "new", ByName("web"), "value-of-new"))
 	mirror := func(name string) *v1alpha1.RemoteMirror {
-		return &v1alpha1.RemoteMirror{ObjectMeta: meta("mirror", "a", name), Spec: v1alpha1.RemoteMirrorSpec{ProjectRef: byName("web")}}
+		return &v1alpha1.RemoteMirror{ObjectMeta: Meta("mirror", "a", name), Spec: v1alpha1.RemoteMirrorSpec{ProjectRef: ByName("web")}}
 	}
 	ofWeb(mirror("left"), mirror("new"))
-	ofWeb(jobTokenScope("a", "left", byName("web"), byName("web")), jobTokenScope("a", "new", byName("web")))
+	ofWeb(JobTokenScope("a", "left", ByName("web"), ByName("web")), JobTokenScope("a", "new", ByName("web")))
 	scope, err := w.Catalog().ProjectScope(t.Context(), web)
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +96,9 @@ func successor(t *testing.T, of func(left client.Object, kind, name string)) (*c
 // leavings are the ways in which an object says that it is of a project or group that is gone: by its owner, and by the uid in its
 // reference, where no controller has got to it.
 var leavings = map[string]func(left client.Object, kind, name string){
-	"by its owner": func(left client.Object, kind, name string) { owned(left, kind, name, "former") },
+	"by its owner": func(left client.Object, kind, name string) { Owned(left, kind, name, "former") },
 	"by its reference": func(left client.Object, _, _ string) {
-		project, group := target.Refs(left)
+		project, group := left.(v1alpha1.Targeted).TargetRefs()
 		cmp.Or(project, group).UID = "former"
 	},
 }
@@ -127,27 +123,27 @@ func expectNothingLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 	c, ctx, web := w.Catalog(), t.Context(), scope.Project
 	above := catalog.Scope{Groups: scope.Groups}
 	for kind, find := range map[string]func() (names []string, err error){
-		"protected branches": func() ([]string, error) { return named(c.Protections(ctx, scope)) },
+		"protected branches": func() ([]string, error) { return named(protection.All(ctx, c, scope)) },
 		"the protection of a branch": func() ([]string, error) {
-			b, err := c.ProtectionOf(ctx, scope, "main")
+			b, err := protection.Holder(ctx, c, scope, "main")
 			return named([]*v1alpha1.ProtectedBranch{b}, err)
 		},
-		"deploy keys": func() ([]string, error) { return named(c.DeployKeysOf(ctx, web)) },
-		"labels":      func() ([]string, error) { return named(c.Labels(ctx, scope)) },
+		"deploy keys": func() ([]string, error) { return named(catalog.Of[*v1alpha1.DeployKey](ctx, c, web)) },
+		"labels":      func() ([]string, error) { return named(label.All(ctx, c, scope)) },
 		"the label of a title": func() ([]string, error) {
-			l, err := c.LabelHolder(ctx, scope, "bug")
+			l, err := label.Holder(ctx, c, scope, "bug")
 			return named([]*v1alpha1.Label{l}, err)
 		},
 		"the label of a title above": func() ([]string, error) {
-			l, err := c.LabelHolder(ctx, above, "idea")
+			l, err := label.Holder(ctx, c, above, "idea")
 			return named([]*v1alpha1.Label{l}, err)
 		},
-		"labels of projects": func() ([]string, error) { return named(c.ProjectLabels(ctx, scope.Groups[0], "bug")) },
-		"badges":             func() ([]string, error) { return named(c.Badges(ctx, scope)) },
-		"trigger tokens":     func() ([]string, error) { return named(c.TriggerTokensOf(ctx, web)) },
-		"mirrors":            func() ([]string, error) { return named(c.RemoteMirrorsOf(ctx, web)) },
+		"labels of projects": func() ([]string, error) { return named(label.InProjects(ctx, c, scope.Groups[0], "bug")) },
+		"badges":             func() ([]string, error) { return named(badge.All(ctx, c, scope)) },
+		"trigger tokens":     func() ([]string, error) { return named(catalog.Of[*v1alpha1.TriggerToken](ctx, c, web)) },
+		"mirrors":            func() ([]string, error) { return named(remotemirror.Of(ctx, c, web)) },
 		"job token scopes": func() ([]string, error) {
-			s, err := c.JobTokenScopeOf(ctx, scope)
+			s, err := jobtoken.ScopeOf(ctx, c, scope)
 			return named([]*v1alpha1.JobTokenScope{s}, err)
 		},
 	} {
@@ -202,17 +198,17 @@ func expectNoWayInLeft(t *testing.T, w *catalogtest.World, scope catalog.Scope, 
 	t.Helper()
 	g := NewWithT(t)
 	c, ctx := w.Catalog(), t.Context()
-	_, err := c.TriggerTokenByValue(ctx, scope.Project, "value-of-left", time.Now())
+	_, err := triggertoken.ByValue(ctx, c, scope.Project, "value-of-left", time.Now())
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
-	g.Expect(c.TriggerTokenByValue(ctx, scope.Project, "value-of-new", time.Now())).To(HaveField("Name", "new"))
-	_, err = c.ResolveLevel(ctx, scope, "a", toDeployKey(byName("left")))
+	g.Expect(triggertoken.ByValue(ctx, c, scope.Project, "value-of-new", time.Now())).To(HaveField("Name", "new"))
+	_, err = protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("left")))
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
-	g.Expect(c.ResolveLevel(ctx, scope, "a", toDeployKey(byName("new")))).To(HaveField("DeployKeyID", BeEquivalentTo(2)))
+	g.Expect(protection.Resolve(ctx, c, scope, "a", ToDeployKey(ByName("new")))).To(HaveField("DeployKeyID", BeEquivalentTo(2)))
 }
 
 func TestWhetherSomethingBelongsIsToldWithoutAllocating(t *testing.T) {
-	web := project("a", "web", byName("acme"))
-	key := owned(owned(deployKey("a", "k", 1, byName("web")), "Project", "web", "1"), "Bundle", "x", "2")
+	web := Project("a", "web", ByName("acme"))
+	key := Owned(Owned(DeployKey("a", "k", 1, ByName("web")), "Project", "web", "1"), "Bundle", "x", "2")
 	if n := testing.AllocsPerRun(100, func() { catalog.Belongs(key, web) }); n != 0 {
 		t.Errorf("it allocates %v times", n)
 	}

@@ -27,7 +27,7 @@ type Taken struct {
 
 // Take puts a claim into the status of an object, which is the holder by what everybody reads. That is not enough to take it: the
 // status of an object whose spec has just moved away may still show the claim. Whoever waits for that is told of by Waiting.
-func (c *Catalog) Take(ctx context.Context, obj claim.Object, k claim.Claim) (Taken, error) {
+func (c *Catalog) Take(ctx context.Context, obj v1alpha1.Object, k claim.Claim) (Taken, error) {
 	s := obj.GetCommonStatus()
 	if k.In(s.Claims) {
 		return Taken{}, nil
@@ -50,8 +50,8 @@ func (c *Catalog) Take(ctx context.Context, obj claim.Object, k claim.Claim) (Ta
 }
 
 // showing returns another object whose status shows a claim of obj, or nil.
-func (c *Catalog) showing(ctx context.Context, obj claim.Object, k claim.Claim) (by client.Object, err error) {
-	lists := []client.ObjectList{listOf(obj)}
+func (c *Catalog) showing(ctx context.Context, obj v1alpha1.Object, k claim.Claim) (by client.Object, err error) {
+	lists := []client.ObjectList{obj.NewList()}
 	switch obj.(type) {
 	case *v1alpha1.Group:
 		lists = append(lists, &v1alpha1.ProjectList{})
@@ -93,19 +93,19 @@ func claims(k claim.Claim, err error) ([]claim.Claim, error) {
 }
 
 // GroupClaims returns what a group claims by its spec.
-func (c *Catalog) GroupClaims(ctx context.Context, g *v1alpha1.Group) ([]claim.Claim, error) {
+func GroupClaims(ctx context.Context, c *Catalog, g *v1alpha1.Group) ([]claim.Claim, error) {
 	parent, err := c.Parent(ctx, g)
 	return claims(claim.Path(place{group: parent}.uid(), g.Spec.Path), err)
 }
 
 // ProjectClaims is GroupClaims for a project.
-func (c *Catalog) ProjectClaims(ctx context.Context, p *v1alpha1.Project) ([]claim.Claim, error) {
+func ProjectClaims(ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]claim.Claim, error) {
 	g, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
 	return claims(claim.Path(place{group: g}.uid(), p.Spec.Path), err)
 }
 
 // UserClaims returns what a user claims.
-func UserClaims(_ context.Context, u *v1alpha1.User) ([]claim.Claim, error) {
+func UserClaims(_ context.Context, _ *Catalog, u *v1alpha1.User) ([]claim.Claim, error) {
 	all := []claim.Claim{claim.Username(u.Spec.Username)}
 	if u.Spec.Email != "" {
 		all = append(all, claim.Email(u.Spec.Email))
@@ -117,39 +117,18 @@ func UserClaims(_ context.Context, u *v1alpha1.User) ([]claim.Claim, error) {
 }
 
 // MembershipClaims returns what a membership claims.
-func (c *Catalog) MembershipClaims(ctx context.Context, m *v1alpha1.Membership) ([]claim.Claim, error) {
+func MembershipClaims(ctx context.Context, c *Catalog, m *v1alpha1.Membership) ([]claim.Claim, error) {
 	u, err := c.User(ctx, m.Spec.UserRef)
 	if err != nil {
 		return claims(claim.Claim{}, err)
 	}
-	return c.claimsIn(ctx, m, m.Spec.ProjectRef, m.Spec.GroupRef, func(target types.UID) claim.Claim { return claim.Membership(target, u.UID) })
+	return ClaimsIn(ctx, c, m, func(target types.UID) claim.Claim { return claim.Membership(target, u.UID) })
 }
 
-// LabelClaims returns what a label claims.
-func (c *Catalog) LabelClaims(ctx context.Context, l *v1alpha1.Label) ([]claim.Claim, error) {
-	return c.claimsIn(ctx, l, l.Spec.ProjectRef, l.Spec.GroupRef, func(target types.UID) claim.Claim { return claim.Label(target, l.Spec.Title) })
-}
-
-// ProtectionClaims returns what a protection claims.
-func (c *Catalog) ProtectionClaims(ctx context.Context, b *v1alpha1.ProtectedBranch) ([]claim.Claim, error) {
-	return c.claimsIn(ctx, b, b.Spec.ProjectRef, b.Spec.GroupRef, func(target types.UID) claim.Claim { return ProtectionClaim(b, target) })
-}
-
-// JobTokenScopeClaims returns what a job token scope claims.
-func (c *Catalog) JobTokenScopeClaims(ctx context.Context, s *v1alpha1.JobTokenScope) ([]claim.Claim, error) {
-	return c.claimsIn(ctx, s, &s.Spec.ProjectRef, nil, claim.JobTokenScope)
-}
-
-// DeployKeyClaims returns what a deploy key, of a fingerprint, claims.
-func (c *Catalog) DeployKeyClaims(ctx context.Context, k *v1alpha1.DeployKey, fingerprint string) ([]claim.Claim, error) {
-	return c.claimsIn(ctx, k, &k.Spec.ProjectRef, nil, func(target types.UID) claim.Claim { return claim.DeployKey(target, fingerprint) })
-}
-
-// claimsIn is claims for what is declared for a project or group.
-func (c *Catalog) claimsIn(
-	ctx context.Context, obj client.Object, project, group *v1alpha1.Reference, of func(target types.UID) claim.Claim,
-) ([]claim.Claim, error) {
-	target, err := c.Target(ctx, obj.GetNamespace(), project, group)
+// ClaimsIn returns what an object claims in the project or group that it is declared for, as of says; nothing where that is not there, or
+// was meant of another one.
+func ClaimsIn(ctx context.Context, c *Catalog, obj v1alpha1.Targeted, of func(target types.UID) claim.Claim) ([]claim.Claim, error) {
+	target, err := c.Target(ctx, obj)
 	if err != nil {
 		return claims(claim.Claim{}, err)
 	}

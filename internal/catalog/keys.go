@@ -15,8 +15,8 @@ func UserKeys(u *v1alpha1.User) []string {
 	return append(idKeys(u.RESTID()), nameKey("", u.Name), pathKey(u.Spec.Username))
 }
 
-// heldKeys is UserKeys without those by which another user is meant: what is declared for that one is not for this one.
-func (c *Catalog) heldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
+// HeldKeys is UserKeys without those by which another user is meant: what is declared for that one is not for this one.
+func (c *Catalog) HeldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
 	keys := []string{nameKey("", u.Name)}
 	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.RESTID()}} {
 		holder, err := c.User(ctx, ref)
@@ -116,7 +116,7 @@ func (c *Catalog) ClaimKeys(ctx context.Context, obj client.Object) []string {
 			return []string{claimKey("", segment)}
 		}
 		own = *o.Spec.ParentRef
-		parent, err = c.anyGroup(ctx, o.Namespace, own)
+		parent, err = c.AnyGroup(ctx, o.Namespace, own)
 	case *v1alpha1.User:
 		return []string{claimKey("", o.Spec.Username)}
 	case *v1alpha1.Project:

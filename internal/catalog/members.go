@@ -23,13 +23,16 @@ type Member struct {
 // Role is the role that the membership gives.
 func (m Member) Role() role.Role { return RoleOf(m.Membership.Spec.Role) }
 
+// RESTID is the id of the user; 0 as long as there is none.
+func (m Member) RESTID() int64 { return m.User.RESTID() }
+
 // MembersOf returns the members of a project or group itself at a time, by the ids of the users.
 func (c *Catalog) MembersOf(ctx context.Context, s Scope, now time.Time) ([]Member, error) {
 	index := IndexGroup
 	if s.Project != nil {
 		index = IndexProject
 	}
-	own, err := c.members(ctx, index, target{s.Target(), s.keys()})
+	own, err := c.members(ctx, index, target{s.Target(), s.Keys()})
 	return inForce(now, own), err
 }
 
@@ -70,7 +73,7 @@ type Given struct {
 
 // GivenBelow returns the memberships of a user in the groups and projects below a group, ended or not.
 func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) ([]Given, error) {
-	keys, err := c.heldKeys(ctx, u)
+	keys, err := c.HeldKeys(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 	}
 	var below []Given
 	for _, m := range all {
-		s, err := c.TargetScope(ctx, m.Namespace, m.Spec.ProjectRef, m.Spec.GroupRef)
+		s, err := c.ScopeOf(ctx, m)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
@@ -97,7 +100,7 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 
 // members returns the member that each user is of a target by the membership that counts.
 func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member, error) {
-	found, err := c.memberships(ctx, index, t.keys...)
+	found, err := List[*v1alpha1.Membership](ctx, c, index, t.keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ func inForce(now time.Time, all []Member) []Member {
 	return all
 }
 
-func byUser(a, b Member) int { return cmp.Compare(a.User.RESTID(), b.User.RESTID()) }
+func byUser(a, b Member) int { return cmp.Compare(a.RESTID(), b.RESTID()) }
 
 // highestOf keeps of each user the member with the highest role, the first of several.
 func highestOf(all []Member) []Member {

@@ -1,53 +1,101 @@
 package catalog
 
 import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/forgeplane/forgeplane/internal/informer"
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Revisions tells whether the objects that a catalog reads have changed; an informer.Factory does.
+// maxKinds is of how many kinds a remembered answer can be made.
+const maxKinds = 8
+
+// Revision is of what there is of some kinds, in their order. Two that are equal are of the same content.
+type Revision = [maxKinds]string
+
+// Revisions tells whether objects of some kinds have changed that a catalog reads, by their Go types as in "*v1alpha1.Group"; an
+// informer.Factory does.
 type Revisions interface {
-	Revision() (r informer.Revision, ok bool)
+	Revision(kinds []string) (r Revision, ok bool)
 }
 
-// How many answers are remembered at once: small ones, and lists of many objects.
-const (
-	maxAnswers = 16384
-	maxLists   = 64
-)
+// Remember has the memories of the catalog remember answers; the revisions are those of the cache that it reads.
+func (c *Catalog) Remember(revisions Revisions) { c.revisions = revisions }
 
-// memory holds answers for as long as no object changes. What is derived from thousands of objects is asked for again and
-// again, and changes seldom.
-type memory struct {
-	revisions Revisions
-	current   atomic.Pointer[generation]
+// Memory holds the answers to questions of one sort for as long as no object changes of the kinds that they are made of. What is derived
+// from thousands of objects is asked for again and again, and changes seldom.
+//
+// The key is the question: it says all that the answer depends on apart from these objects, such as the Version of a scope.
+type Memory[K comparable, V any] struct {
+	of      *Catalog
+	reads   *Catalog
+	kinds   []string
+	size    int
+	current atomic.Pointer[generation]
 }
 
 // generation is what was answered at one revision.
 type generation struct {
-	revision       informer.Revision
-	answers, lists *lru.Cache
+	revision Revision
+	answers  *lru.Cache
 }
 
-type answer struct {
-	value any
+type answer[V any] struct {
+	value V
 	// until is when time alone makes it untrue; never when it is zero.
 	until time.Time
 }
 
-// Remember has the catalog remember answers; the revisions are those of the cache that it reads.
-func (c *Catalog) Remember(revisions Revisions) { c.memory = &memory{revisions: revisions} }
+// NewMemory returns a memory of at most size answers, which are made of the objects of these kinds and of nothing else.
+func NewMemory[K comparable, V any](c *Catalog, size int, kinds ...client.Object) *Memory[K, V] {
+	m := &Memory[K, V]{of: c, size: size}
+	only := only{Reader: c.reader}
+	for _, kind := range kinds {
+		m.kinds = append(m.kinds, fmt.Sprintf("%T", kind))
+		only.types = append(only.types, reflect.TypeOf(kind))
+		if listed, ok := kind.(v1alpha1.Object); ok {
+			only.types = append(only.types, reflect.TypeOf(listed.NewList()))
+		}
+	}
+	m.reads = &Catalog{reader: only, rootRules: c.rootRules}
+	return m
+}
+
+// Recall returns the answer to a question, which find finds if no object has changed since it was asked before. find must read what it
+// makes the answer of from the catalog that it is given, which refuses objects of other kinds; until is when the answer becomes untrue by
+// time alone, or zero. The answer is shared: nobody changes it. Errors are not remembered.
+func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V, until time.Time, err error)) (V, error) {
+	g := m.at()
+	if g == nil {
+		found, _, err := find(m.reads)
+		return found, err
+	}
+	if known, ok := g.answers.Get(key); ok {
+		if a := known.(answer[V]); a.until.IsZero() || now.Before(a.until) {
+			return a.value, nil
+		}
+	}
+	// The revision was read before what it is to speak of, so the answer is at least as new.
+	found, until, err := find(m.reads)
+	if err == nil {
+		g.answers.Add(key, answer[V]{found, until})
+	}
+	return found, err
+}
 
 // at returns the generation of now, nil where nothing can be remembered.
-func (m *memory) at() *generation {
-	if m == nil {
+func (m *Memory[K, V]) at() *generation {
+	if m.of.revisions == nil {
 		return nil
 	}
-	now, ok := m.revisions.Revision()
+	now, ok := m.of.revisions.Revision(m.kinds)
 	if !ok {
 		return nil
 	}
@@ -57,45 +105,38 @@ func (m *memory) at() *generation {
 			return g
 		}
 		// Of two that see different revisions at once the later one may lose its answers to the earlier; they are found again.
-		next := &generation{revision: now, answers: lru.New(maxAnswers), lists: lru.New(maxLists)}
+		next := &generation{revision: now, answers: lru.New(m.size)}
 		if m.current.CompareAndSwap(g, next) {
 			return next
 		}
 	}
 }
 
-// Recall returns the answer to a question, which find finds if no object has changed since it was asked before. The key is the
-// question, of a type that nobody else uses, and says all that find is given and that can change, such as the Version of a scope; until
-// is when the answer becomes untrue by time alone, or zero. The answer is shared: nobody changes it. Errors are not remembered.
-func Recall[T any](c *Catalog, key any, now time.Time, find func() (found T, until time.Time, err error)) (T, error) {
-	g := c.memory.at()
-	if g == nil {
-		found, _, err := find()
-		return found, err
-	}
-	return recall(g.answers, key, now, find)
+// only reads objects of some kinds: an answer that is made of others would be remembered although they have changed.
+type only struct {
+	client.Reader
+	types []reflect.Type
 }
 
-// RecallList is Recall for answers of many objects, fewer of which are remembered.
-func RecallList[T any](c *Catalog, key any, now time.Time, find func() (found []T, until time.Time, err error)) ([]T, error) {
-	g := c.memory.at()
-	if g == nil {
-		found, _, err := find()
-		return found, err
+func (r only) check(o any) error {
+	if !slices.Contains(r.types, reflect.TypeOf(o)) {
+		return fmt.Errorf("%T is read for an answer that is remembered until other kinds change", o)
 	}
-	return recall(g.lists, key, now, find)
+	return nil
 }
 
-func recall[T any](in *lru.Cache, key any, now time.Time, find func() (T, time.Time, error)) (T, error) {
-	if known, ok := in.Get(key); ok {
-		if a := known.(answer); a.until.IsZero() || now.Before(a.until) {
-			return a.value.(T), nil
-		}
+// Get implements client.Reader.
+func (r only) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if err := r.check(o); err != nil {
+		return err
 	}
-	// The revision was read before what it is to speak of, so the answer is at least as new.
-	found, until, err := find()
-	if err == nil {
-		in.Add(key, answer{found, until})
+	return r.Reader.Get(ctx, key, o, options...)
+}
+
+// List implements client.Reader.
+func (r only) List(ctx context.Context, l client.ObjectList, options ...client.ListOption) error {
+	if err := r.check(l); err != nil {
+		return err
 	}
-	return found, err
+	return r.Reader.List(ctx, l, options...)
 }

@@ -14,24 +14,30 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
-	"github.com/forgeplane/forgeplane/internal/informer"
+	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
-// revisions are set by hand.
+// revisions are set by hand, by kind.
 type revisions struct {
-	now   string
+	now   map[string]string
 	known bool
 }
 
-func (r *revisions) Revision() (informer.Revision, bool) { return informer.Revision{r.now}, r.known }
+func (r *revisions) Revision(kinds []string) (now catalog.Revision, ok bool) {
+	for i, kind := range kinds {
+		now[i] = r.now[kind]
+	}
+	return now, r.known
+}
 
-func TestAnAnswerIsRememberedUntilAnythingChangesOrItsTimeIsUp(t *testing.T) {
+func TestMemory_holdsAnAnswerUntilItsKindsChangeOrItsTimeIsUp(t *testing.T) {
 	g := NewWithT(t)
 	c := catalog.New(nil)
+	memory := catalog.NewMemory[string, int](c, 10, &v1alpha1.Group{}, &v1alpha1.User{})
 	asked := 0
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ask := func(key string, now time.Time) int {
-		found, err := catalog.Recall(c, key, now, func() (int, time.Time, error) {
+		found, err := memory.Recall(key, now, func(*catalog.Catalog) (int, time.Time, error) {
 			asked++
 			return asked, noon, nil
 		})
@@ -40,17 +46,41 @@ func TestAnAnswerIsRememberedUntilAnythingChangesOrItsTimeIsUp(t *testing.T) {
 	}
 	before := noon.Add(-time.Minute)
 	g.Expect([]int{ask("a", before), ask("a", before)}).To(Equal([]int{1, 2}), "nothing says what has changed")
-	r := &revisions{now: "1"}
+	r := &revisions{now: map[string]string{"*v1alpha1.Group": "1"}}
 	c.Remember(r)
 	g.Expect([]int{ask("a", before), ask("a", before)}).To(Equal([]int{3, 4}), "it is not known")
 	r.known = true
 	g.Expect([]int{ask("a", before), ask("a", before), ask("b", before), ask("a", before)}).To(Equal([]int{5, 5, 6, 5}))
-	r.now = "2"
+	r.now["*v1alpha1.User"] = "1"
 	g.Expect([]int{ask("a", before), ask("a", before)}).To(Equal([]int{7, 7}))
+	r.now["*v1alpha1.Project"] = "1"
+	g.Expect(ask("a", before)).To(Equal(7), "it is not made of projects")
 	g.Expect([]int{ask("a", noon), ask("a", noon)}).To(Equal([]int{8, 9}), "it is true until then")
-	_, err := catalog.Recall(c, "c", noon, func() (int, time.Time, error) { return 0, noon, errors.New("broken") })
+	_, err := memory.Recall("c", noon, func(*catalog.Catalog) (int, time.Time, error) { return 0, noon, errors.New("broken") })
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(ask("c", before)).To(Equal(10), "no error is remembered")
+}
+
+func TestMemory_refusesAnswersThatAreMadeOfOtherKinds(t *testing.T) {
+	g := NewWithT(t)
+	w := catalogtest.New(t, User("max", 1), Group("acme", "acme", Pinned(1)))
+	memory := catalog.NewMemory[string, int](w.Catalog(), 10, &v1alpha1.Group{})
+	ask := func(read func(*catalog.Catalog) error) error {
+		_, err := memory.Recall("a", time.Time{}, func(c *catalog.Catalog) (int, time.Time, error) { return 0, time.Time{}, read(c) })
+		return err
+	}
+	g.Expect(ask(func(c *catalog.Catalog) error {
+		_, err := c.User(t.Context(), ByName("max"))
+		return err
+	})).To(MatchError(ContainSubstring("*v1alpha1.User is read")))
+	g.Expect(ask(func(c *catalog.Catalog) error {
+		_, err := catalog.All[*v1alpha1.User](t.Context(), c)
+		return err
+	})).To(MatchError(ContainSubstring("*v1alpha1.UserList is read")))
+	g.Expect(ask(func(c *catalog.Catalog) error {
+		_, err := c.Group(t.Context(), "acme", ByName("acme"))
+		return err
+	})).To(Succeed())
 }
 
 // TestWhatIsRememberedIsWhatIsTrue changes objects at random, and compares a catalog that remembers with one that does not.
@@ -87,25 +117,25 @@ func anything(random *rand.Rand, now time.Time) client.Object {
 	namespace := name("n")
 	switch random.IntN(4) {
 	case 0:
-		return user(name("u"), int64(1+random.IntN(3)))
+		return User(name("u"), int64(1+random.IntN(3)))
 	case 1:
 		if random.IntN(2) == 0 {
-			return group(namespace, name("g"), pinned(int64(1+random.IntN(4))))
+			return Group(namespace, name("g"), Pinned(int64(1+random.IntN(4))))
 		}
-		return group(namespace, name("g"), below(byName(name("g"))))
+		return Group(namespace, name("g"), Below(ByName(name("g"))))
 	case 2:
-		return project(namespace, name("p"), byName(name("g")), known(int64(1+random.IntN(4))))
+		return Project(namespace, name("p"), ByName(name("g")), Known(int64(1+random.IntN(4))))
 	default:
 		m := &v1alpha1.Membership{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name("m")},
 			Spec: v1alpha1.MembershipSpec{
-				UserRef: byName(name("u")), Role: []v1alpha1.Role{v1alpha1.RoleGuest, v1alpha1.RoleDeveloper, v1alpha1.RoleOwner}[random.IntN(3)],
+				UserRef: ByName(name("u")), Role: []v1alpha1.Role{v1alpha1.RoleGuest, v1alpha1.RoleDeveloper, v1alpha1.RoleOwner}[random.IntN(3)],
 			},
 		}
-		target := byName(name("g"))
+		target := ByName(name("g"))
 		m.Spec.GroupRef = &target
 		if random.IntN(2) == 0 {
-			target := byName(name("p"))
+			target := ByName(name("p"))
 			m.Spec.GroupRef, m.Spec.ProjectRef = nil, &target
 		}
 		if random.IntN(2) == 0 {
@@ -119,7 +149,7 @@ func anything(random *rand.Rand, now time.Time) client.Object {
 func expectSame(t *testing.T, when string, remembers, looksUp *catalog.Catalog, now time.Time) (compared int) {
 	t.Helper()
 	g := NewWithT(t)
-	users, err := looksUp.Users(t.Context())
+	users, err := catalog.All[*v1alpha1.User](t.Context(), looksUp)
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, u := range users {
 		tree, err := looksUp.Tree(u, now).Projects(t.Context())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,13 +60,13 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 		var holder client.Object
 		var ok bool
 		holder, further, err = c.walk(ctx, ref.Path)
-		if parent, ok = holder.(*v1alpha1.Group); err == nil && (!ok || !means(*ref, parent)) {
+		if parent, ok = holder.(*v1alpha1.Group); err == nil && (!ok || !Means(*ref, parent)) {
 			err = ErrNotFound
 		}
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", Show(*ref), err)
 		}
-	} else if parent, err = c.anyGroup(ctx, g.Namespace, *ref); err != nil {
+	} else if parent, err = c.AnyGroup(ctx, g.Namespace, *ref); err != nil {
 		return nil, err
 	}
 	admitted, err := c.admits(ctx, parent, g.Namespace)
@@ -87,7 +86,7 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 // reference led to that one first, or names its uid: whoever takes a path that others name gets nothing of what they have declared.
 func follows(g, parent *v1alpha1.Group) bool {
 	if g.Spec.ParentRef.UID != "" {
-		return means(*g.Spec.ParentRef, parent)
+		return Means(*g.Spec.ParentRef, parent)
 	}
 	return parent.Namespace == g.Namespace || !Recorded(g) || g.Status.ParentRef.UID == string(parent.UID)
 }
@@ -219,7 +218,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	keys := at.keys()
 	if at.group != nil && at.group.RESTID() != 0 {
 		// A pinned id that another group holds does not name this one.
-		having, err := c.groups(ctx, IndexID, strconv.FormatInt(at.group.RESTID(), 10))
+		having, err := AllWithID[*v1alpha1.Group](ctx, c, at.group.RESTID())
 		if err != nil {
 			return nil, err
 		}
@@ -230,11 +229,11 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	for i, k := range keys {
 		keys[i] = claimKey(k, segment)
 	}
-	groups, err := c.groups(ctx, IndexClaim, keys...)
+	groups, err := List[*v1alpha1.Group](ctx, c, IndexClaim, keys...)
 	if err != nil {
 		return nil, err
 	}
-	var claimants []claim.Object
+	var claimants []v1alpha1.Object
 	top := root{catalog: c}
 	for _, g := range groups {
 		ok, err := c.mayBeAt(ctx, at, &top, g)
@@ -248,12 +247,12 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	if at.group == nil {
 		return holderOf(claimants, at, segment), nil
 	}
-	projects, err := c.projects(ctx, IndexClaim, keys...)
+	projects, err := List[*v1alpha1.Project](ctx, c, IndexClaim, keys...)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range projects {
-		if p.Namespace == at.group.Namespace && means(p.Spec.GroupRef, at.group) {
+		if p.Namespace == at.group.Namespace && Means(p.Spec.GroupRef, at.group) {
 			claimants = append(claimants, p)
 		}
 	}
@@ -270,11 +269,11 @@ func (c *Catalog) mayBeAt(ctx context.Context, at place, top *root, g *v1alpha1.
 		return err == nil, err
 	}
 	ok, err := c.admits(ctx, at.group, g.Namespace)
-	return ok && follows(g, at.group), ignoreNotFound(err)
+	return ok && follows(g, at.group), IgnoreNotFound(err)
 }
 
 // holderOf returns which of the claimants holds a segment below a place.
-func holderOf(claimants []claim.Object, at place, segment string) client.Object {
+func holderOf(claimants []v1alpha1.Object, at place, segment string) client.Object {
 	if len(claimants) == 0 {
 		return nil
 	}
@@ -351,7 +350,7 @@ func (c *Catalog) ProjectByPath(ctx context.Context, fullPath string) (*v1alpha1
 
 // Group returns the group that a reference in an object of this namespace names, if it is of the same namespace.
 func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
-	g, err := c.anyGroup(ctx, namespace, ref)
+	g, err := c.AnyGroup(ctx, namespace, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -361,8 +360,8 @@ func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Refe
 	return g, nil
 }
 
-// anyGroup returns the group that a reference names, of whatever namespace.
-func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (g *v1alpha1.Group, err error) {
+// AnyGroup is Group for one of whatever namespace.
+func (c *Catalog) AnyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (g *v1alpha1.Group, err error) {
 	switch {
 	case ref.Name != "":
 		g = &v1alpha1.Group{}
@@ -370,27 +369,15 @@ func (c *Catalog) anyGroup(ctx context.Context, namespace string, ref v1alpha1.R
 	case ref.Path != "":
 		g, err = c.GroupByPath(ctx, ref.Path)
 	default:
-		g, err = c.GroupByID(ctx, ref.ID)
+		g, err = ByID[*v1alpha1.Group](ctx, c, ref.ID)
 	}
-	if err == nil && !means(ref, g) {
+	if err == nil && !Means(ref, g) {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", Show(ref), err)
 	}
 	return g, nil
-}
-
-// GroupByID returns the group that has a REST id, or ErrNotFound.
-func (c *Catalog) GroupByID(ctx context.Context, id int64) (*v1alpha1.Group, error) {
-	found, err := c.groups(ctx, IndexID, strconv.FormatInt(id, 10))
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, ErrNotFound
-	}
-	return claim.HolderOfID(found, id), nil
 }
 
 // GroupByPath returns the group that holds a full path, or ErrNotFound.
@@ -407,7 +394,7 @@ func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.G
 
 // Project returns the project that a reference in an object of this namespace names, if it is of the same namespace.
 func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Project, error) {
-	p, err := c.anyProject(ctx, namespace, ref)
+	p, err := c.AnyProject(ctx, namespace, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -417,8 +404,8 @@ func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Re
 	return p, nil
 }
 
-// anyProject returns the project that a reference names, of whatever namespace.
-func (c *Catalog) anyProject(ctx context.Context, namespace string, ref v1alpha1.Reference) (p *v1alpha1.Project, err error) {
+// AnyProject is Project for one of whatever namespace.
+func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1.Reference) (p *v1alpha1.Project, err error) {
 	switch {
 	case ref.Name != "":
 		p = &v1alpha1.Project{}
@@ -426,27 +413,15 @@ func (c *Catalog) anyProject(ctx context.Context, namespace string, ref v1alpha1
 	case ref.Path != "":
 		p, err = c.ProjectByPath(ctx, ref.Path)
 	default:
-		p, err = c.ProjectByID(ctx, ref.ID)
+		p, err = ByID[*v1alpha1.Project](ctx, c, ref.ID)
 	}
-	if err == nil && !means(ref, p) {
+	if err == nil && !Means(ref, p) {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("project %s: %w", Show(ref), err)
 	}
 	return p, nil
-}
-
-// ProjectByID returns the project that has a REST id, or ErrNotFound.
-func (c *Catalog) ProjectByID(ctx context.Context, id int64) (*v1alpha1.Project, error) {
-	found, err := c.projects(ctx, IndexID, strconv.FormatInt(id, 10))
-	if err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("project with id %d: %w", id, ErrNotFound)
-	}
-	return claim.HolderOfID(found, id), nil
 }
 
 // Current returns a project as it is now, or ErrNotFound when it is gone.
@@ -461,22 +436,14 @@ func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.P
 	return now, nil
 }
 
-// Target returns the project or group of a setting in a namespace, whichever of the references is given.
-func (c *Catalog) Target(ctx context.Context, namespace string, project, group *v1alpha1.Reference) (client.Object, error) {
-	if group != nil {
-		return c.Group(ctx, namespace, *group)
-	}
-	return c.Project(ctx, namespace, *project)
-}
-
-// Show writes a reference as a person would name it.
-func Show(ref v1alpha1.Reference) string {
-	switch {
-	case ref.Name != "":
-		return ref.Name
-	case ref.Path != "":
-		return ref.Path
+// Target returns the project or group that an object is declared for.
+func (c *Catalog) Target(ctx context.Context, o v1alpha1.Targeted) (client.Object, error) {
+	switch project, group := o.TargetRefs(); {
+	case group != nil:
+		return c.Group(ctx, o.GetNamespace(), *group)
+	case project != nil:
+		return c.Project(ctx, o.GetNamespace(), *project)
 	default:
-		return "with id " + strconv.FormatInt(ref.ID, 10)
+		return nil, fmt.Errorf("neither a project nor a group is named: %w", ErrNotFound)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
 func TestByPath(t *testing.T) {
@@ -24,52 +25,52 @@ func TestByPath(t *testing.T) {
 		path    string
 		want    string // what holds the path; empty for nothing
 	}{
-		{"a root group", objects{group("a", "acme")}, nil, "acme", "group a/acme"},
-		{"by its path, not by its name", objects{group("a", "x", at("acme"))}, nil, "acme", "group a/x"},
-		{"without regard to case", objects{group("a", "acme", at("Acme")), project("a", "web", byPath("aCME"))}, nil, "ACME/Web", "project a/web"},
-		{"below a parent that is named", objects{group("a", "acme"), group("a", "sub", below(byName("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"below a path", objects{group("a", "acme"), group("a", "sub", below(byPath("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"below an id", objects{group("a", "acme", pinned(7)), group("a", "sub", below(byID(7)))}, nil, "acme/sub", "group a/sub"},
-		{"below a parent that came later", objects{group("a", "sub", below(byPath("acme"))), group("a", "acme")}, nil, "acme/sub", "group a/sub"},
-		{"a project of a subgroup", objects{group("a", "acme"), group("a", "sub", below(byName("acme"))), project("a", "web", byPath("acme/sub"))}, nil, "acme/sub/web", "project a/web"},
+		{"a root group", objects{Group("a", "acme")}, nil, "acme", "group a/acme"},
+		{"by its path, not by its name", objects{Group("a", "x", At("acme"))}, nil, "acme", "group a/x"},
+		{"without regard to case", objects{Group("a", "acme", At("Acme")), Project("a", "web", ByPath("aCME"))}, nil, "ACME/Web", "project a/web"},
+		{"below a parent that is named", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"below a path", objects{Group("a", "acme"), Group("a", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"below an id", objects{Group("a", "acme", Pinned(7)), Group("a", "sub", Below(ByID(7)))}, nil, "acme/sub", "group a/sub"},
+		{"below a parent that came later", objects{Group("a", "sub", Below(ByPath("acme"))), Group("a", "acme")}, nil, "acme/sub", "group a/sub"},
+		{"a project of a subgroup", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme"))), Project("a", "web", ByPath("acme/sub"))}, nil, "acme/sub/web", "project a/web"},
 
-		{"the older of two root groups", objects{group("a", "acme"), group("b", "acme")}, nil, "acme", "group a/acme"},
-		{"the older of two root groups, case aside", objects{group("b", "x", at("ACME")), group("a", "acme")}, nil, "acme", "group b/x"},
-		{"the older of two subgroups", objects{group("a", "acme"), group("a", "y", at("sub"), below(byName("acme"))), group("a", "x", at("sub"), below(byPath("acme")))}, nil, "acme/sub", "group a/y"},
-		{"a group that is older than a project", objects{group("a", "acme"), group("a", "web", below(byName("acme"))), project("a", "web", byName("acme"))}, nil, "acme/web", "group a/web"},
-		{"a project that is older than a group", objects{group("a", "acme"), project("a", "web", byName("acme")), group("a", "web", below(byName("acme")))}, nil, "acme/web", "project a/web"},
-		{"nothing below a group that lost its path to a project", objects{group("a", "acme"), project("a", "web", byName("acme")), group("a", "web", below(byName("acme"))), project("a", "deep", byName("web"))}, nil, "acme/web/deep", ""},
-		{"nothing below a group that lost its path to a group", objects{group("a", "acme"), group("b", "acme"), project("b", "web", byName("acme"))}, nil, "acme/web", ""},
+		{"the older of two root groups", objects{Group("a", "acme"), Group("b", "acme")}, nil, "acme", "group a/acme"},
+		{"the older of two root groups, case aside", objects{Group("b", "x", At("ACME")), Group("a", "acme")}, nil, "acme", "group b/x"},
+		{"the older of two subgroups", objects{Group("a", "acme"), Group("a", "y", At("sub"), Below(ByName("acme"))), Group("a", "x", At("sub"), Below(ByPath("acme")))}, nil, "acme/sub", "group a/y"},
+		{"a group that is older than a project", objects{Group("a", "acme"), Group("a", "web", Below(ByName("acme"))), Project("a", "web", ByName("acme"))}, nil, "acme/web", "group a/web"},
+		{"a project that is older than a group", objects{Group("a", "acme"), Project("a", "web", ByName("acme")), Group("a", "web", Below(ByName("acme")))}, nil, "acme/web", "project a/web"},
+		{"nothing below a group that lost its path to a project", objects{Group("a", "acme"), Project("a", "web", ByName("acme")), Group("a", "web", Below(ByName("acme"))), Project("a", "deep", ByName("web"))}, nil, "acme/web/deep", ""},
+		{"nothing below a group that lost its path to a group", objects{Group("a", "acme"), Group("b", "acme"), Project("b", "web", ByName("acme"))}, nil, "acme/web", ""},
 
-		{"nothing of another namespace", objects{group("a", "acme"), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", ""},
-		{"nothing of another namespace, explicitly", objects{group("a", "acme", admittingSame), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", ""},
-		{"another namespace when all are admitted", objects{group("a", "acme", admittingAll), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", "group b/sub"},
-		{"another namespace with the label", objects{namespace("b", "team", "x"), group("a", "acme", admitting("team", "x")), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", "group b/sub"},
-		{"nothing of a namespace with another label", objects{namespace("b", "team", "y"), group("a", "acme", admitting("team", "x")), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", ""},
-		{"nothing of a namespace that is not known", objects{group("a", "acme", admitting("team", "x")), group("b", "sub", below(byPath("acme")))}, nil, "acme/sub", ""},
-		{"no claim of one that is not admitted, though older", objects{group("b", "sub", below(byPath("acme"))), group("a", "acme"), group("a", "sub", below(byName("acme")))}, nil, "acme/sub", "group a/sub"},
-		{"no project of another namespace, though all are admitted", objects{group("a", "acme", admittingAll), project("b", "web", byPath("acme"))}, nil, "acme/web", ""},
+		{"nothing of another namespace", objects{Group("a", "acme"), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
+		{"nothing of another namespace, explicitly", objects{Group("a", "acme", AdmittingSame), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
+		{"another namespace when all are admitted", objects{Group("a", "acme", AdmittingAll), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
+		{"another namespace with the label", objects{Namespace("b", "team", "x"), Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", "group b/sub"},
+		{"nothing of a namespace with another label", objects{Namespace("b", "team", "y"), Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
+		{"nothing of a namespace that is not known", objects{Group("a", "acme", Admitting("team", "x")), Group("b", "sub", Below(ByPath("acme")))}, nil, "acme/sub", ""},
+		{"no claim of one that is not admitted, though older", objects{Group("b", "sub", Below(ByPath("acme"))), Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "acme/sub", "group a/sub"},
+		{"no project of another namespace, though all are admitted", objects{Group("a", "acme", AdmittingAll), Project("b", "web", ByPath("acme"))}, nil, "acme/web", ""},
 
-		{"an id that an older group has is not this one's", objects{group("a", "old", pinned(7)), group("b", "new", pinned(7), admittingAll), group("c", "sub", below(byID(7)))}, nil, "new/sub", ""},
-		{"an older id in another namespace admits or not", objects{group("a", "old", pinned(7), admittingAll), group("b", "new", pinned(7)), group("c", "sub", below(byID(7)))}, nil, "old/sub", "group c/sub"},
+		{"an id that an older group has is not this one's", objects{Group("a", "old", Pinned(7)), Group("b", "new", Pinned(7), AdmittingAll), Group("c", "sub", Below(ByID(7)))}, nil, "new/sub", ""},
+		{"an older id in another namespace admits or not", objects{Group("a", "old", Pinned(7), AdmittingAll), Group("b", "new", Pinned(7)), Group("c", "sub", Below(ByID(7)))}, nil, "old/sub", "group c/sub"},
 
-		{"nothing below one that has the path of the one that is meant", objects{group("b", "acme", admittingAll), group("a", "sub", below(meaning(byPath("acme"), "former")))}, nil, "acme/sub", ""},
-		{"nothing below one of the namespace that has the name of the one that is meant", objects{group("a", "acme"), group("a", "sub", below(meaning(byName("acme"), "former")))}, nil, "acme/sub", ""},
-		{"below the one that is meant", objects{group("b", "acme", admittingAll), group("a", "sub", below(meaning(byPath("acme"), "group b/acme")))}, nil, "acme/sub", "group a/sub"},
-		{"no claim of one that means another parent, though older", objects{group("a", "acme"), group("a", "x", at("sub"), below(meaning(byName("acme"), "former"))), group("a", "y", at("sub"), below(byName("acme")))}, nil, "acme/sub", "group a/y"},
-		{"no claim of a project that means another group, though older", objects{group("a", "acme"), project("a", "x", meaning(byName("acme"), "former"), placed("web")), project("a", "y", byName("acme"), placed("web"))}, nil, "acme/web", "project a/y"},
+		{"nothing below one that has the path of the one that is meant", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "former")))}, nil, "acme/sub", ""},
+		{"nothing below one of the namespace that has the name of the one that is meant", objects{Group("a", "acme"), Group("a", "sub", Below(Meaning(ByName("acme"), "former")))}, nil, "acme/sub", ""},
+		{"below the one that is meant", objects{Group("b", "acme", AdmittingAll), Group("a", "sub", Below(Meaning(ByPath("acme"), "group b/acme")))}, nil, "acme/sub", "group a/sub"},
+		{"no claim of one that means another parent, though older", objects{Group("a", "acme"), Group("a", "x", At("sub"), Below(Meaning(ByName("acme"), "former"))), Group("a", "y", At("sub"), Below(ByName("acme")))}, nil, "acme/sub", "group a/y"},
+		{"no claim of a project that means another group, though older", objects{Group("a", "acme"), Project("a", "x", Meaning(ByName("acme"), "former"), Placed("web")), Project("a", "y", ByName("acme"), Placed("web"))}, nil, "acme/web", "project a/y"},
 
-		{"a namespace that may hold the root", objects{group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "ac*"}}, "acme", "group a/acme"},
-		{"no namespace without a rule, though older", objects{group("b", "acme"), group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "*"}}, "acme", "group a/acme"},
-		{"no path without a rule", objects{group("a", "other")}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "other", ""},
-		{"subgroups need no rule", objects{group("a", "acme"), group("a", "sub", below(byName("acme")))}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "acme/sub", "group a/sub"},
+		{"a namespace that may hold the root", objects{Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "ac*"}}, "acme", "group a/acme"},
+		{"no namespace without a rule, though older", objects{Group("b", "acme"), Group("a", "acme")}, []catalog.RootGroupRule{{Namespace: "a", Path: "*"}}, "acme", "group a/acme"},
+		{"no path without a rule", objects{Group("a", "other")}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "other", ""},
+		{"subgroups need no rule", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, []catalog.RootGroupRule{{Namespace: "a", Path: "acme"}}, "acme/sub", "group a/sub"},
 
-		{"nothing for an empty path", objects{group("a", "acme")}, nil, "", ""},
-		{"nothing for a slash in front", objects{group("a", "acme")}, nil, "/acme", ""},
-		{"nothing for a slash behind", objects{group("a", "acme")}, nil, "acme/", ""},
-		{"nothing for an empty segment", objects{group("a", "acme"), project("a", "web", byName("acme"))}, nil, "acme//web", ""},
-		{"nothing that looks like a key", objects{group("a", "acme"), group("a", "sub", below(byName("acme")))}, nil, "n:a/acme|sub", ""},
-		{"nothing below a project", objects{group("a", "acme"), project("a", "web", byName("acme"))}, nil, "acme/web/x", ""},
+		{"nothing for an empty path", objects{Group("a", "acme")}, nil, "", ""},
+		{"nothing for a slash in front", objects{Group("a", "acme")}, nil, "/acme", ""},
+		{"nothing for a slash behind", objects{Group("a", "acme")}, nil, "acme/", ""},
+		{"nothing for an empty segment", objects{Group("a", "acme"), Project("a", "web", ByName("acme"))}, nil, "acme//web", ""},
+		{"nothing that looks like a key", objects{Group("a", "acme"), Group("a", "sub", Below(ByName("acme")))}, nil, "n:a/acme|sub", ""},
+		{"nothing below a project", objects{Group("a", "acme"), Project("a", "web", ByName("acme"))}, nil, "acme/web/x", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestByPath(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(title(holder)).To(Equal(test.want))
+			g.Expect(Title(holder)).To(Equal(test.want))
 			_, err = c.ProjectByPath(t.Context(), test.path)
 			g.Expect(err == nil).To(Equal(strings.HasPrefix(test.want, "project")))
 		})
@@ -90,10 +91,10 @@ func TestByPath(t *testing.T) {
 
 func TestWhoeverTakesThePathOfAGroupGetsNothingThatMeansTheFormer(t *testing.T) {
 	g := NewWithT(t)
-	sub, deep := group("a", "sub", below(meaning(byPath("acme"), "former"))), group("a", "deep", below(byPath("acme/sub")))
-	web, mary := project("a", "web", byName("deep")), user("mary", 1)
-	w := catalogtest.New(t, sub, deep, web, mary, group("b", "acme", admittingAll),
-		inGroup("b", "m", byName("acme"), byPath("mary"), v1alpha1.RoleOwner))
+	sub, deep := Group("a", "sub", Below(Meaning(ByPath("acme"), "former"))), Group("a", "deep", Below(ByPath("acme/sub")))
+	web, mary := Project("a", "web", ByName("deep")), User("mary", 1)
+	w := catalogtest.New(t, sub, deep, web, mary, Group("b", "acme", AdmittingAll),
+		InGroup("b", "m", ByName("acme"), ByPath("mary"), v1alpha1.RoleOwner))
 	c, ctx := w.Catalog(), t.Context()
 	for _, below := range []*v1alpha1.Group{sub, deep} {
 		_, err := c.Ancestors(ctx, below)
@@ -110,7 +111,7 @@ func TestWhoeverTakesThePathOfAGroupGetsNothingThatMeansTheFormer(t *testing.T) 
 }
 
 func TestParent(t *testing.T) {
-	acme := group("a", "acme", pinned(1))
+	acme := Group("a", "acme", Pinned(1))
 	tests := []struct {
 		name string
 		of   *v1alpha1.Group
@@ -118,15 +119,15 @@ func TestParent(t *testing.T) {
 		want string
 		err  error
 	}{
-		{"none of a root group", group("b", "root"), nil, "", nil},
-		{"none of a root group where there is no rule for it", group("c", "root"), nil, "", catalog.ErrRootNotAllowed},
-		{"in the same namespace", group("a", "sub", below(byName("acme"))), nil, "group a/acme", nil},
-		{"a name is of the same namespace only", group("b", "sub", below(byName("acme"))), nil, "", catalog.ErrNotFound},
-		{"of another namespace by path, not admitted", group("b", "sub", below(byPath("acme"))), nil, "", catalog.ErrParentNotAllowed},
-		{"of another namespace by id, not admitted", group("b", "sub", below(byID(1))), nil, "", catalog.ErrParentNotAllowed},
-		{"a project is no parent", group("a", "sub", below(byPath("acme/web"))), []client.Object{project("a", "web", byName("acme"))}, "", catalog.ErrNotFound},
-		{"nothing", group("a", "sub", below(byPath("nowhere"))), nil, "", catalog.ErrNotFound},
-		{"no id", group("a", "sub", below(byID(99))), nil, "", catalog.ErrNotFound},
+		{"none of a root group", Group("b", "root"), nil, "", nil},
+		{"none of a root group where there is no rule for it", Group("c", "root"), nil, "", catalog.ErrRootNotAllowed},
+		{"in the same namespace", Group("a", "sub", Below(ByName("acme"))), nil, "group a/acme", nil},
+		{"a name is of the same namespace only", Group("b", "sub", Below(ByName("acme"))), nil, "", catalog.ErrNotFound},
+		{"of another namespace by path, not admitted", Group("b", "sub", Below(ByPath("acme"))), nil, "", catalog.ErrParentNotAllowed},
+		{"of another namespace by id, not admitted", Group("b", "sub", Below(ByID(1))), nil, "", catalog.ErrParentNotAllowed},
+		{"a project is no parent", Group("a", "sub", Below(ByPath("acme/web"))), []client.Object{Project("a", "web", ByName("acme"))}, "", catalog.ErrNotFound},
+		{"nothing", Group("a", "sub", Below(ByPath("nowhere"))), nil, "", catalog.ErrNotFound},
+		{"no id", Group("a", "sub", Below(ByID(99))), nil, "", catalog.ErrNotFound},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestParent(t *testing.T) {
 			if test.want == "" {
 				g.Expect(parent).To(BeNil())
 			} else {
-				g.Expect(title(parent)).To(Equal(test.want))
+				g.Expect(Title(parent)).To(Equal(test.want))
 			}
 		})
 	}
@@ -151,12 +152,12 @@ func TestParent(t *testing.T) {
 
 func TestACycleIsFound(t *testing.T) {
 	tests := map[string][]client.Object{
-		"of one by name":   {group("a", "one", below(byName("one")))},
-		"of one by id":     {group("a", "one", pinned(1), below(byID(1)))},
-		"of three by name": {group("a", "one", below(byName("two"))), group("a", "two", below(byName("three"))), group("a", "three", below(byName("one")))},
-		"above a group":    {group("a", "one", below(byName("two"))), group("a", "two", below(byName("two")))},
+		"of one by name":   {Group("a", "one", Below(ByName("one")))},
+		"of one by id":     {Group("a", "one", Pinned(1), Below(ByID(1)))},
+		"of three by name": {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("three"))), Group("a", "three", Below(ByName("one")))},
+		"above a group":    {Group("a", "one", Below(ByName("two"))), Group("a", "two", Below(ByName("two")))},
 		"across namespaces": {
-			group("a", "one", pinned(1), below(byID(2)), admittingAll), group("b", "two", pinned(2), below(byID(1)), admittingAll),
+			Group("a", "one", Pinned(1), Below(ByID(2)), AdmittingAll), Group("b", "two", Pinned(2), Below(ByID(1)), AdmittingAll),
 		},
 	}
 	for name, objects := range tests {
@@ -173,11 +174,11 @@ func TestACycleIsFound(t *testing.T) {
 
 // nest returns groups, each below the one before, whose references are made by ref from the index and path of the parent.
 func nest(depth int, ref func(i int, path string) v1alpha1.Reference) []*v1alpha1.Group {
-	all := []*v1alpha1.Group{group("a", "g0", pinned(1))}
+	all := []*v1alpha1.Group{Group("a", "g0", Pinned(1))}
 	path := "g0"
 	for i := 1; i < depth; i++ {
 		name := fmt.Sprintf("g%d", i)
-		all = append(all, group("a", name, pinned(int64(i+1)), below(ref(i-1, path))))
+		all = append(all, Group("a", name, Pinned(int64(i+1)), Below(ref(i-1, path))))
 		path += "/" + name
 	}
 	return all
@@ -185,9 +186,9 @@ func nest(depth int, ref func(i int, path string) v1alpha1.Reference) []*v1alpha
 
 // references are the ways to name a parent.
 var references = map[string]func(i int, path string) v1alpha1.Reference{
-	"names": func(i int, _ string) v1alpha1.Reference { return byName(fmt.Sprintf("g%d", i)) },
-	"paths": func(_ int, path string) v1alpha1.Reference { return byPath(path) },
-	"ids":   func(i int, _ string) v1alpha1.Reference { return byID(int64(i + 1)) },
+	"names": func(i int, _ string) v1alpha1.Reference { return ByName(fmt.Sprintf("g%d", i)) },
+	"paths": func(_ int, path string) v1alpha1.Reference { return ByPath(path) },
+	"ids":   func(i int, _ string) v1alpha1.Reference { return ByID(int64(i + 1)) },
 }
 
 func TestTwentyLevelsAreTheLimit(t *testing.T) {
@@ -201,15 +202,15 @@ func TestTwentyLevelsAreTheLimit(t *testing.T) {
 			}
 			c := w.Catalog()
 			deepest := groups[19]
-			w.Put(project("a", "web", byName(deepest.Name)))
+			w.Put(Project("a", "web", ByName(deepest.Name)))
 			chain, err := c.Ancestors(t.Context(), deepest)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(chain).To(HaveLen(20))
-			g.Expect(title(chain[0])).To(Equal(title(deepest)))
-			g.Expect(title(chain[19])).To(Equal("group a/g0"))
+			g.Expect(Title(chain[0])).To(Equal(Title(deepest)))
+			g.Expect(Title(chain[19])).To(Equal("group a/g0"))
 			holder, err := c.ByPath(t.Context(), catalog.FullPath(chain, "web"))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(title(holder)).To(Equal("project a/web"))
+			g.Expect(Title(holder)).To(Equal("project a/web"))
 
 			_, err = c.Ancestors(t.Context(), groups[20])
 			g.Expect(err).To(MatchError(catalog.ErrCycle))
@@ -256,21 +257,21 @@ func nested(t testing.TB, ref func(i int, path string) v1alpha1.Reference) (*cat
 	for _, one := range groups {
 		w.Put(one)
 	}
-	p := project("a", "web", byName(groups[19].Name))
+	p := Project("a", "web", ByName(groups[19].Name))
 	w.Put(p)
 	return w, p
 }
 
 func TestManyRivalsAreNoWayToMakeLookupsSlow(t *testing.T) {
 	g := NewWithT(t)
-	w := catalogtest.New(t, group("a", "acme"), project("a", "web", byName("acme")))
+	w := catalogtest.New(t, Group("a", "acme"), Project("a", "web", ByName("acme")))
 	for i := range 500 {
-		w.Put(group("b", fmt.Sprintf("squat-%d", i), at("acme")), group("b", fmt.Sprintf("sub-%d", i), at("web"), below(byPath("acme"))))
+		w.Put(Group("b", fmt.Sprintf("squat-%d", i), At("acme")), Group("b", fmt.Sprintf("sub-%d", i), At("web"), Below(ByPath("acme"))))
 	}
 	reader := &counting{Reader: w.Reader()}
 	holder, err := catalog.New(reader).ProjectByPath(t.Context(), "acme/web")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(title(holder)).To(Equal("project a/web"))
+	g.Expect(Title(holder)).To(Equal("project a/web"))
 	g.Expect(reader.n).To(BeNumerically("<=", 10), "each rival is looked at, and nothing is looked up for it")
 }
 
@@ -293,7 +294,7 @@ func TestVisibilityIsTheNarrowest(t *testing.T) {
 		t.Run(fmt.Sprint(test.own, " below ", test.above), func(t *testing.T) {
 			var chain []*v1alpha1.Group
 			for _, v := range test.above {
-				chain = append(chain, group("a", "g", visible(v)))
+				chain = append(chain, Group("a", "g", Visible(v)))
 			}
 			NewWithT(t).Expect(catalog.Visibility(test.own, chain)).To(Equal(test.want))
 		})

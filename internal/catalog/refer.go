@@ -23,10 +23,10 @@ func ReferNamed(o client.Object) v1alpha1.Reference {
 
 // Names reports whether a reference names an object of the same namespace by its name, and means it.
 func Names(ref v1alpha1.Reference, o client.Object) bool {
-	return ref.Name == o.GetName() && means(ref, o)
+	return ref.Name == o.GetName() && Means(ref, o)
 }
 
-// means reports whether a reference means the object that has its name, path or id now.
-func means(ref v1alpha1.Reference, o client.Object) bool {
+// Means reports whether a reference means the object that has its name, path or id now.
+func Means(ref v1alpha1.Reference, o client.Object) bool {
 	return ref.UID == "" || ref.UID == string(o.GetUID())
 }

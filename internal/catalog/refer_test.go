@@ -9,8 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
+	"github.com/forgeplane/forgeplane/internal/deploykey"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
+	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -24,16 +29,16 @@ func anew[T client.Object](o T) T {
 
 func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 	g := NewWithT(t)
-	ada, acme := user("ada", 2), group("a", "acme", pinned(10))
-	web, app := project("a", "web", byName("acme"), known(100)), project("a", "app", byName("acme"), known(101))
-	ci := deployKey("a", "ci", 1000, byName("web"))
+	ada, acme := User("ada", 2), Group("a", "acme", Pinned(10))
+	web, app := Project("a", "web", ByName("acme"), Known(100)), Project("a", "app", ByName("acme"), Known(101))
+	ci := DeployKey("a", "ci", 1000, ByName("web"))
 	w := catalogtest.New(t, ada, acme, web, app, ci)
-	levels := []v1alpha1.AccessLevel{toUser(catalog.Refer(ada)), toGroup(catalog.Refer(acme)), toDeployKey(catalog.Refer(ci))}
-	scope := &v1alpha1.JobTokenScope{ObjectMeta: meta("scope", "a", "web"), Spec: v1alpha1.JobTokenScopeSpec{
-		ProjectRef: byName("web"), Allowlist: []v1alpha1.AllowlistEntry{{ProjectRef: catalog.Refer(app)}},
+	levels := []v1alpha1.AccessLevel{ToUser(catalog.Refer(ada)), ToGroup(catalog.Refer(acme)), ToDeployKey(catalog.Refer(ci))}
+	scope := &v1alpha1.JobTokenScope{ObjectMeta: Meta("scope", "a", "web"), Spec: v1alpha1.JobTokenScopeSpec{
+		ProjectRef: ByName("web"), Allowlist: []v1alpha1.AllowlistEntry{{ProjectRef: catalog.Refer(app)}},
 	}}
-	token := &v1alpha1.AccessToken{ObjectMeta: meta("token", "", "t"), Spec: v1alpha1.AccessTokenSpec{ID: 3, UserRef: catalog.Refer(ada)}}
-	w.Put(inProject("a", "m", byName("web"), catalog.Refer(ada), v1alpha1.RoleOwner), scope, token)
+	token := &v1alpha1.AccessToken{ObjectMeta: Meta("token", "", "t"), Spec: v1alpha1.AccessTokenSpec{ID: 3, UserRef: catalog.Refer(ada)}}
+	w.Put(InProject("a", "m", ByName("web"), catalog.Refer(ada), v1alpha1.RoleOwner), scope, token)
 	c := w.Catalog()
 
 	// have is what each reader gives, and none when there is nothing of it.
@@ -53,12 +58,12 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 		found("group", err)
 		_, err = c.Project(t.Context(), "a", catalog.Refer(app))
 		found("project", err)
-		_, err = c.DeployKey(t.Context(), "a", catalog.Refer(ci))
+		_, err = deploykey.Named(t.Context(), c, "a", catalog.Refer(ci))
 		found("deploy key", err)
 
 		now, err := c.UserByUsername(t.Context(), "ada")
 		g.Expect(err).NotTo(HaveOccurred())
-		at, err := c.ProjectByID(t.Context(), 100)
+		at, err := catalog.ByID[*v1alpha1.Project](t.Context(), c, 100)
 		g.Expect(err).NotTo(HaveOccurred())
 		in, err := c.ProjectScope(t.Context(), at)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -75,16 +80,16 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 		members, err := c.MembersOf(t.Context(), in, metav1.Now().Time)
 		g.Expect(err).NotTo(HaveOccurred())
 		all["members"] = len(members) == 1
-		tokens, err := c.TokensOf(t.Context(), now)
+		tokens, err := accesstoken.Of(t.Context(), c, now)
 		g.Expect(err).NotTo(HaveOccurred())
 		all["tokens"] = len(tokens) == 1
 		for i, l := range levels {
-			_, err := c.ResolveLevel(t.Context(), in, "a", l)
+			_, err := protection.Resolve(t.Context(), c, in, "a", l)
 			found([]string{"user level", "group level", "deploy key level"}[i], err)
 		}
-		source, err := c.ProjectByID(t.Context(), 101)
+		source, err := catalog.ByID[*v1alpha1.Project](t.Context(), c, 101)
 		g.Expect(err).NotTo(HaveOccurred())
-		all["let in"], err = c.Allows(t.Context(), scope, source)
+		all["let in"], err = jobtoken.Allows(t.Context(), c, scope, source)
 		g.Expect(err).NotTo(HaveOccurred())
 		return all
 	}
@@ -95,7 +100,7 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 
 func TestRefer_meansNobodyWhereTheRestNamesAnother(t *testing.T) {
 	g := NewWithT(t)
-	ada, eve := user("ada", 2), user("eve", 3)
+	ada, eve := User("ada", 2), User("eve", 3)
 	c := catalogtest.New(t, ada, eve).Catalog()
 	for _, ref := range []v1alpha1.Reference{
 		{ID: 2, UID: "nobody"}, {ID: 2, UID: string(eve.UID)}, {Name: "ada", UID: string(eve.UID)}, {Path: "ada", UID: string(eve.UID)},
@@ -115,6 +120,6 @@ func TestRefer_reachesNoOtherNamespace(t *testing.T) {
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
 	_, err = c.Project(t.Context(), "b", of("project", "web"))
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
-	_, err = c.DeployKey(t.Context(), "b", of("deploykey", "ci"))
+	_, err = deploykey.Named(t.Context(), c, "b", of("deploykey", "ci"))
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,7 +50,7 @@ func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 		if next[0] != g {
 			keys = append(keys, own...)
 		}
-		children, err := c.groups(ctx, IndexGroup, own...)
+		children, err := List[*v1alpha1.Group](ctx, c, IndexGroup, own...)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Looking up the groups below a group", "group", client.ObjectKeyFromObject(g))
 			return keys
@@ -62,6 +63,26 @@ func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 		}
 	}
 	return keys
+}
+
+// ProjectsBelow returns the projects anywhere below a group.
+func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Project, error) {
+	found, err := List[*v1alpha1.Project](ctx, c, IndexGroup, append(c.GroupKeys(ctx, g), c.KeysBelow(ctx, g)...)...)
+	if err != nil {
+		return nil, err
+	}
+	var below []*v1alpha1.Project
+	for _, p := range found {
+		// A key may be that of an older group, too, and not every group that names one above it is admitted there.
+		chain, err := c.GroupsOf(ctx, p)
+		if err != nil && !Misplaced(err) {
+			return nil, err
+		}
+		if err == nil && slices.ContainsFunc(chain, func(above *v1alpha1.Group) bool { return same(above, g) }) {
+			below = append(below, p)
+		}
+	}
+	return below, nil
 }
 
 // Peers maps an object to the objects of a list's kind that have any of its keys in an index.

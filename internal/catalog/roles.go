@@ -58,8 +58,16 @@ func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited) }
 // RolesIn returns the roles of a user in a scope that this catalog has returned. Like ProjectRole, it does not speak of
 // administrators and blocked users.
 func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
-	return Recall(c, rolesIn{u.UID, u.ResourceVersion, s.Version()}, now, func() (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
+	if c.recalled == nil {
+		found, _, err := c.roles(ctx, u, s, now)
+		return found, err
+	}
+	question := rolesIn{u.UID, u.ResourceVersion, s.Version()}
+	return c.recalled.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
 }
+
+// maxRoles is how many roles are remembered.
+const maxRoles = 16384
 
 // rolesIn is the question which roles a user has in a scope, by the versions of both.
 type rolesIn struct {
@@ -88,13 +96,13 @@ func targets(chain []*v1alpha1.Group) []target {
 
 // roles returns the roles of a user in a scope, and until when that is so at most; zero for ever.
 func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (roles Roles, until time.Time, err error) {
-	userKeys, err := c.heldKeys(ctx, u)
+	userKeys, err := c.HeldKeys(ctx, u)
 	if err != nil {
 		return Roles{}, until, err
 	}
 	all := targets(s.Groups)
 	if s.Project != nil {
-		all = append([]target{{s.Project, s.keys()}}, all...)
+		all = append([]target{{s.Project, s.Keys()}}, all...)
 	}
 	for i, t := range all {
 		m, err := c.membership(ctx, u, userKeys, t)
@@ -129,8 +137,8 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 
 // membershipsOf returns those memberships of the keys of a user in an index that mean this user.
 func (c *Catalog) membershipsOf(ctx context.Context, u *v1alpha1.User, index string, keys ...string) ([]*v1alpha1.Membership, error) {
-	found, err := c.memberships(ctx, index, keys...)
-	return slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !means(m.Spec.UserRef, u) }), err
+	found, err := List[*v1alpha1.Membership](ctx, c, index, keys...)
+	return slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !Means(m.Spec.UserRef, u) }), err
 }
 
 // membership returns the membership that is in force of a user in one target, or nil: of those that belong to the target the one
@@ -154,20 +162,11 @@ func MemberKeys(user, target []string) []string {
 	return keys
 }
 
-// ProjectMembership returns the membership of a user in a project itself that is in force, or nil.
-func (c *Catalog) ProjectMembership(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project) (*v1alpha1.Membership, error) {
-	userKeys, err := c.heldKeys(ctx, u)
+// MembershipIn returns the membership of a user in a project or group itself that is in force, ended or not; nil when there is none.
+func (c *Catalog) MembershipIn(ctx context.Context, u *v1alpha1.User, s Scope) (*v1alpha1.Membership, error) {
+	userKeys, err := c.HeldKeys(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	return c.membership(ctx, u, userKeys, target{p, c.ProjectKeys(ctx, p)})
-}
-
-// GroupMembership returns the membership of a user in a group itself that is in force, or nil.
-func (c *Catalog) GroupMembership(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) (*v1alpha1.Membership, error) {
-	userKeys, err := c.heldKeys(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	return c.membership(ctx, u, userKeys, target{g, c.GroupKeys(ctx, g)})
+	return c.membership(ctx, u, userKeys, target{s.Target(), s.Keys()})
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 func TestProjectRole(t *testing.T) {
 	const guest, developer, maintainer, owner = v1alpha1.RoleGuest, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer, v1alpha1.RoleOwner
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	who, web, sub, acme := byName("max"), byName("web"), byName("sub"), byName("acme")
+	who, web, sub, acme := ByName("max"), ByName("web"), ByName("sub"), ByName("acme")
 	// The project is acme/sub/web in the namespace a; the group bolt in the namespace b has admitted nobody.
 	tests := []struct {
 		name    string
@@ -24,39 +25,39 @@ func TestProjectRole(t *testing.T) {
 		want    role.Role
 	}{
 		{"none without a membership", nil, role.None},
-		{"of the project", []client.Object{inProject("a", "m", web, who, developer)}, role.Developer},
-		{"of the project by path and id", []client.Object{inProject("a", "m", byPath("Acme/Sub/Web"), byPath("MAX"), developer)}, role.Developer},
-		{"of the project by ids", []client.Object{inProject("a", "m", byID(100), byID(1), developer)}, role.Developer},
-		{"of the group", []client.Object{inGroup("a", "m", sub, who, maintainer)}, role.Maintainer},
-		{"of the group above", []client.Object{inGroup("a", "m", acme, who, owner)}, role.Owner},
-		{"of the group above by path", []client.Object{inGroup("a", "m", byPath("acme"), who, owner)}, role.Owner},
-		{"the highest of all, from above", []client.Object{inProject("a", "m1", web, who, guest), inGroup("a", "m2", acme, who, maintainer)}, role.Maintainer},
-		{"the highest of all, from below", []client.Object{inProject("a", "m1", web, who, maintainer), inGroup("a", "m2", acme, who, guest)}, role.Maintainer},
-		{"not somebody else's", []client.Object{inProject("a", "m", web, byName("dana"), owner)}, role.None},
-		{"not that of another project", []client.Object{inProject("a", "m", byName("other"), who, owner)}, role.None},
-		{"not that of a group beside", []client.Object{inGroup("a", "m", byName("beside"), who, owner)}, role.None},
+		{"of the project", []client.Object{InProject("a", "m", web, who, developer)}, role.Developer},
+		{"of the project by path and id", []client.Object{InProject("a", "m", ByPath("Acme/Sub/Web"), ByPath("MAX"), developer)}, role.Developer},
+		{"of the project by ids", []client.Object{InProject("a", "m", ByID(100), ByID(1), developer)}, role.Developer},
+		{"of the group", []client.Object{InGroup("a", "m", sub, who, maintainer)}, role.Maintainer},
+		{"of the group above", []client.Object{InGroup("a", "m", acme, who, owner)}, role.Owner},
+		{"of the group above by path", []client.Object{InGroup("a", "m", ByPath("acme"), who, owner)}, role.Owner},
+		{"the highest of all, from above", []client.Object{InProject("a", "m1", web, who, guest), InGroup("a", "m2", acme, who, maintainer)}, role.Maintainer},
+		{"the highest of all, from below", []client.Object{InProject("a", "m1", web, who, maintainer), InGroup("a", "m2", acme, who, guest)}, role.Maintainer},
+		{"not somebody else's", []client.Object{InProject("a", "m", web, ByName("dana"), owner)}, role.None},
+		{"not that of another project", []client.Object{InProject("a", "m", ByName("other"), who, owner)}, role.None},
+		{"not that of a group beside", []client.Object{InGroup("a", "m", ByName("beside"), who, owner)}, role.None},
 
-		{"not from another namespace by name", []client.Object{inProject("b", "m", web, who, owner)}, role.None},
-		{"not from another namespace by path", []client.Object{inProject("b", "m", byPath("acme/sub/web"), who, owner)}, role.None},
-		{"not from another namespace by id", []client.Object{inProject("b", "m", byID(100), who, owner)}, role.None},
-		{"not from another namespace, of the group", []client.Object{inGroup("b", "m", byPath("acme"), who, owner), inGroup("b", "m2", byID(10), who, owner), inGroup("b", "m3", acme, who, owner)}, role.None},
+		{"not from another namespace by name", []client.Object{InProject("b", "m", web, who, owner)}, role.None},
+		{"not from another namespace by path", []client.Object{InProject("b", "m", ByPath("acme/sub/web"), who, owner)}, role.None},
+		{"not from another namespace by id", []client.Object{InProject("b", "m", ByID(100), who, owner)}, role.None},
+		{"not from another namespace, of the group", []client.Object{InGroup("b", "m", ByPath("acme"), who, owner), InGroup("b", "m2", ByID(10), who, owner), InGroup("b", "m3", acme, who, owner)}, role.None},
 
-		{"not one that has ended", []client.Object{until(inProject("a", "m", web, who, developer), now)}, role.None},
-		{"one that has still a second", []client.Object{until(inProject("a", "m", web, who, developer), now.Add(time.Second))}, role.Developer},
-		{"one that has ended hides none above", []client.Object{until(inProject("a", "m", web, who, owner), now), inGroup("a", "m2", acme, who, guest)}, role.Guest},
+		{"not one that has ended", []client.Object{Until(InProject("a", "m", web, who, developer), now)}, role.None},
+		{"one that has still a second", []client.Object{Until(InProject("a", "m", web, who, developer), now.Add(time.Second))}, role.Developer},
+		{"one that has ended hides none above", []client.Object{Until(InProject("a", "m", web, who, owner), now), InGroup("a", "m2", acme, who, guest)}, role.Guest},
 
-		{"the older of two", []client.Object{inProject("a", "m1", web, who, guest), inProject("a", "m2", web, who, owner)}, role.Guest},
-		{"the older of two, by other names", []client.Object{inProject("a", "m1", byID(100), byPath("max"), guest), inProject("a", "m2", web, who, owner)}, role.Guest},
-		{"the older of two, though it has ended", []client.Object{until(inProject("a", "m1", web, who, guest), now), inProject("a", "m2", web, who, owner)}, role.None},
-		{"the older of another namespace hides none", []client.Object{inProject("b", "m1", byPath("acme/sub/web"), who, guest), inProject("a", "m2", web, who, owner)}, role.Owner},
+		{"the older of two", []client.Object{InProject("a", "m1", web, who, guest), InProject("a", "m2", web, who, owner)}, role.Guest},
+		{"the older of two, by other names", []client.Object{InProject("a", "m1", ByID(100), ByPath("max"), guest), InProject("a", "m2", web, who, owner)}, role.Guest},
+		{"the older of two, though it has ended", []client.Object{Until(InProject("a", "m1", web, who, guest), now), InProject("a", "m2", web, who, owner)}, role.None},
+		{"the older of another namespace hides none", []client.Object{InProject("b", "m1", ByPath("acme/sub/web"), who, guest), InProject("a", "m2", web, who, owner)}, role.Owner},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			u, p := user("max", 1), project("a", "web", sub, known(100))
-			w := catalogtest.New(t, u, user("dana", 2),
-				group("a", "acme", pinned(10)), group("a", "sub", pinned(11), below(acme)), group("a", "beside", below(acme)), p,
-				project("a", "other", sub), group("b", "bolt"), project("b", "web", byName("bolt")), group("b", "acme"))
+			u, p := User("max", 1), Project("a", "web", sub, Known(100))
+			w := catalogtest.New(t, u, User("dana", 2),
+				Group("a", "acme", Pinned(10)), Group("a", "sub", Pinned(11), Below(acme)), Group("a", "beside", Below(acme)), p,
+				Project("a", "other", sub), Group("b", "bolt"), Project("b", "web", ByName("bolt")), Group("b", "acme"))
 			w.Put(test.objects...)
 			c := w.Catalog()
 			r, err := c.ProjectRole(t.Context(), u, p, now)
@@ -68,8 +69,8 @@ func TestProjectRole(t *testing.T) {
 
 func TestAMembershipReachesDownwardsOnly(t *testing.T) {
 	g := NewWithT(t)
-	u, p := user("max", 1), project("b", "web", byName("sub"))
-	acme, sub := group("a", "acme", admittingAll), group("b", "sub", below(byPath("acme")))
+	u, p := User("max", 1), Project("b", "web", ByName("sub"))
+	acme, sub := Group("a", "acme", AdmittingAll), Group("b", "sub", Below(ByPath("acme")))
 	w := catalogtest.New(t, u, acme, sub, p)
 	c := w.Catalog()
 	roles := func() (project, below, above role.Role) {
@@ -87,11 +88,11 @@ func TestAMembershipReachesDownwardsOnly(t *testing.T) {
 		g.Expect([]role.Role{p, b, a}).To(Equal([]role.Role{project, below, above}))
 	}
 	expect(role.None, role.None, role.None)
-	w.Put(inProject("b", "m1", byName("web"), byName("max"), v1alpha1.RoleOwner))
+	w.Put(InProject("b", "m1", ByName("web"), ByName("max"), v1alpha1.RoleOwner))
 	expect(role.Owner, role.None, role.None)
-	w.Put(inGroup("b", "m2", byName("sub"), byName("max"), v1alpha1.RoleMaintainer))
+	w.Put(InGroup("b", "m2", ByName("sub"), ByName("max"), v1alpha1.RoleMaintainer))
 	expect(role.Owner, role.Maintainer, role.None)
-	above := inGroup("a", "m3", byName("acme"), byName("max"), v1alpha1.RoleOwner)
+	above := InGroup("a", "m3", ByName("acme"), ByName("max"), v1alpha1.RoleOwner)
 	w.Put(above)
 	expect(role.Owner, role.Owner, role.Owner)
 	w.Remove(above)
@@ -100,12 +101,12 @@ func TestAMembershipReachesDownwardsOnly(t *testing.T) {
 
 func TestAUserWhoLostHisNameToAnOlderOneHasNotTheOthersRoles(t *testing.T) {
 	g := NewWithT(t)
-	second, p := user("second", 2, called("Max")), project("a", "web", byName("acme"))
-	third := user("third", 1)
-	c := catalogtest.New(t, user("max", 1), second, third, group("a", "acme"), p,
-		inGroup("a", "m1", byName("acme"), byPath("max"), v1alpha1.RoleOwner),
-		inProject("a", "m2", byName("web"), byID(1), v1alpha1.RoleOwner),
-		inProject("a", "m3", byName("web"), byName("second"), v1alpha1.RoleGuest),
+	second, p := User("second", 2, Called("Max")), Project("a", "web", ByName("acme"))
+	third := User("third", 1)
+	c := catalogtest.New(t, User("max", 1), second, third, Group("a", "acme"), p,
+		InGroup("a", "m1", ByName("acme"), ByPath("max"), v1alpha1.RoleOwner),
+		InProject("a", "m2", ByName("web"), ByID(1), v1alpha1.RoleOwner),
+		InProject("a", "m3", ByName("web"), ByName("second"), v1alpha1.RoleGuest),
 	).Catalog()
 	r, err := c.ProjectRole(t.Context(), second, p, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -116,22 +117,22 @@ func TestAUserWhoLostHisNameToAnOlderOneHasNotTheOthersRoles(t *testing.T) {
 }
 
 func TestNoRoleComesFromAPlaceThatIsNotInTheTree(t *testing.T) {
-	u := user("max", 1)
-	owner := inGroup("a", "m", byName("acme"), byName("max"), v1alpha1.RoleOwner)
+	u := User("max", 1)
+	owner := InGroup("a", "m", ByName("acme"), ByName("max"), v1alpha1.RoleOwner)
 	tests := map[string]struct {
 		group *v1alpha1.Group
 		err   error
 	}{
-		"a cycle":             {group("a", "acme", below(byName("acme"))), catalog.ErrCycle},
-		"no parent":           {group("a", "acme", below(byName("nowhere"))), catalog.ErrNotFound},
-		"no root":             {group("a", "acme", at("refused")), catalog.ErrRootNotAllowed},
-		"no right to a place": {group("a", "acme", below(byPath("bolt"))), catalog.ErrParentNotAllowed},
+		"a cycle":             {Group("a", "acme", Below(ByName("acme"))), catalog.ErrCycle},
+		"no parent":           {Group("a", "acme", Below(ByName("nowhere"))), catalog.ErrNotFound},
+		"no root":             {Group("a", "acme", At("refused")), catalog.ErrRootNotAllowed},
+		"no right to a place": {Group("a", "acme", Below(ByPath("bolt"))), catalog.ErrParentNotAllowed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			p := project("a", "web", byName("acme"))
-			c := catalogtest.New(t, u, group("b", "bolt"), test.group, p, owner).
+			p := Project("a", "web", ByName("acme"))
+			c := catalogtest.New(t, u, Group("b", "bolt"), test.group, p, owner).
 				Catalog(catalog.RootGroupRule{Namespace: "a", Path: "acme"}, catalog.RootGroupRule{Namespace: "b", Path: "bolt"})
 			r, err := c.ProjectRole(t.Context(), u, p, time.Now())
 			g.Expect(err).To(MatchError(test.err))
@@ -145,19 +146,19 @@ func TestNoRoleComesFromAPlaceThatIsNotInTheTree(t *testing.T) {
 
 func TestMembershipInForce(t *testing.T) {
 	g := NewWithT(t)
-	u, acme := user("max", 1), group("a", "acme", pinned(10))
-	p := project("a", "web", byName("acme"))
+	u, acme := User("max", 1), Group("a", "acme", Pinned(10))
+	p := Project("a", "web", ByName("acme"))
 	c := catalogtest.New(t, u, acme, p,
-		inGroup("a", "first", byID(10), byID(1), v1alpha1.RoleGuest), inGroup("a", "second", byName("acme"), byName("max"), v1alpha1.RoleOwner),
-		inProject("a", "of-project", byPath("acme/web"), byPath("max"), v1alpha1.RoleGuest),
+		InGroup("a", "first", ByID(10), ByID(1), v1alpha1.RoleGuest), InGroup("a", "second", ByName("acme"), ByName("max"), v1alpha1.RoleOwner),
+		InProject("a", "of-project", ByPath("acme/web"), ByPath("max"), v1alpha1.RoleGuest),
 	).Catalog()
-	m, err := c.GroupMembership(t.Context(), u, acme)
+	m, err := c.MembershipIn(t.Context(), u, catalog.Scope{Groups: []*v1alpha1.Group{acme}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(m.Name).To(Equal("first"))
-	m, err = c.ProjectMembership(t.Context(), u, p)
+	m, err = c.MembershipIn(t.Context(), u, catalog.Scope{Project: p, Groups: []*v1alpha1.Group{acme}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(m.Name).To(Equal("of-project"))
-	m, err = c.ProjectMembership(t.Context(), user("dana", 2), p)
+	m, err = c.MembershipIn(t.Context(), User("dana", 2), catalog.Scope{Project: p, Groups: []*v1alpha1.Group{acme}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(m).To(BeNil())
 }
@@ -175,15 +176,15 @@ func TestRoleOf(t *testing.T) {
 func TestNoRoleIsRememberedOfAPlaceThatWasLeft(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for change, after := range map[string]client.Object{
-		"the project is moved":              project("a", "web", byName("other"), known(100)),
-		"a group above it is moved":         group("a", "sub", pinned(11), below(byName("other"))),
-		"a group above it has another path": group("a", "acme", pinned(10), at("renamed")),
+		"the project is moved":              Project("a", "web", ByName("other"), Known(100)),
+		"a group above it is moved":         Group("a", "sub", Pinned(11), Below(ByName("other"))),
+		"a group above it has another path": Group("a", "acme", Pinned(10), At("renamed")),
 	} {
 		t.Run(change, func(t *testing.T) {
 			g := NewWithT(t)
-			u, p := user("max", 1), project("a", "web", byName("sub"), known(100))
-			w := catalogtest.New(t, u, group("a", "acme", pinned(10)), group("a", "sub", pinned(11), below(byName("acme"))),
-				group("a", "other", pinned(12)), p, inGroup("a", "m", byPath("acme"), byName("max"), v1alpha1.RoleOwner))
+			u, p := User("max", 1), Project("a", "web", ByName("sub"), Known(100))
+			w := catalogtest.New(t, u, Group("a", "acme", Pinned(10)), Group("a", "sub", Pinned(11), Below(ByName("acme"))),
+				Group("a", "other", Pinned(12)), p, InGroup("a", "m", ByPath("acme"), ByName("max"), v1alpha1.RoleOwner))
 			c := w.Catalog()
 			before, err := c.ProjectScope(t.Context(), p)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -192,7 +193,7 @@ func TestNoRoleIsRememberedOfAPlaceThatWasLeft(t *testing.T) {
 			w.Put(after)
 			_, err = c.RolesIn(t.Context(), u, before, now)
 			g.Expect(err).NotTo(HaveOccurred())
-			p, err = c.ProjectByID(t.Context(), 100)
+			p, err = catalog.ByID[*v1alpha1.Project](t.Context(), c, 100)
 			g.Expect(err).NotTo(HaveOccurred())
 			fresh, err := c.ProjectScope(t.Context(), p)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -59,7 +59,7 @@ func (r *root) check(ctx context.Context, g *v1alpha1.Group) error {
 	}
 	if !r.known {
 		u, err := r.catalog.UserByUsername(ctx, g.Spec.Path)
-		if ignoreNotFound(err) != nil {
+		if IgnoreNotFound(err) != nil {
 			return err
 		}
 		r.user, r.known = u, true

@@ -66,7 +66,7 @@ func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 		if at.err != nil || !t.holds(ctx, p, p.Status.FullPath, scope) {
 			continue
 		}
-		own, err := t.own(ctx, target{p, scope.keys()})
+		own, err := t.own(ctx, target{p, scope.Keys()})
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
 
 // holds reports whether an object holds its full path. One whose status says so is believed; a new one, whose status is still to
 // come, is looked up, as is one that was moved.
-func (t *Tree) holds(ctx context.Context, obj claim.Object, shown string, s Scope) bool {
+func (t *Tree) holds(ctx context.Context, obj v1alpha1.Object, shown string, s Scope) bool {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return false
 	}
@@ -118,7 +118,7 @@ func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	if len(at.scope.Groups) > 1 {
 		at.roles.Inherited = t.place(ctx, at.scope.Groups[1]).roles.Highest()
 	}
-	at.roles.Own, at.err = t.own(ctx, target{g, at.scope.keys()})
+	at.roles.Own, at.err = t.own(ctx, target{g, at.scope.Keys()})
 	return at
 }
 
@@ -166,7 +166,7 @@ func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
 }
 
 func (t *Tree) lookUpMemberships(ctx context.Context) error {
-	keys, err := t.catalog.heldKeys(ctx, t.user)
+	keys, err := t.catalog.HeldKeys(ctx, t.user)
 	if err != nil {
 		return err
 	}

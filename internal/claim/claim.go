@@ -88,16 +88,10 @@ func (c Claim) In(all []string) bool {
 	return false
 }
 
-// Object is an object of a kind that has a status.
-type Object interface {
-	client.Object
-	GetCommonStatus() *v1alpha1.CommonStatus
-}
-
 // ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. The status of one that was last
 // reconciled before there were claims shows it by saying that what is declared now is in force. While an object is being deleted nobody
 // can tell that from one that has given up all it held.
-func (c Claim) ShownBy(o Object) bool {
+func (c Claim) ShownBy(o v1alpha1.Object) bool {
 	s := o.GetCommonStatus()
 	if len(s.Claims) > 0 {
 		return c.In(s.Claims)
@@ -108,7 +102,7 @@ func (c Claim) ShownBy(o Object) bool {
 
 // inPlace reports whether the status of a group or project says that it is where its spec says, be it ready or not. Where the spec names
 // what it is in by anything but the path, that cannot be told: the end of a full path may be the same in another group.
-func inPlace(o Object) bool {
+func inPlace(o v1alpha1.Object) bool {
 	var at, segment string
 	var parent *v1alpha1.Reference
 	switch o := o.(type) {
@@ -126,7 +120,7 @@ func inPlace(o Object) bool {
 }
 
 // Release takes a claim away from the status of an object.
-func Release(o Object, c Claim) {
+func Release(o v1alpha1.Object, c Claim) {
 	s := o.GetCommonStatus()
 	if c.In(s.Claims) {
 		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), c.is)
@@ -134,21 +128,12 @@ func Release(o Object, c Claim) {
 }
 
 // Holder returns which of the objects whose spec shows a claim holds it; the zero T when there are none.
-func Holder[T Object](claimants []T, c Claim) T {
+func Holder[T v1alpha1.Object](claimants []T, c Claim) T {
 	return first(claimants, func(o T) bool { return c.ShownBy(o) })
 }
 
-// Identified is an object of a kind that has a REST id.
-type Identified interface {
-	Object
-	// IDs returns where the declared id and the id in force are kept.
-	IDs() (spec, status *int64)
-	// RESTID is the id that the REST API shows; 0 as long as there is none.
-	RESTID() int64
-}
-
 // HolderOfID is Holder for the claim to a REST id, which stands in status.id.
-func HolderOfID[T Identified](claimants []T, id int64) T {
+func HolderOfID[T v1alpha1.Identified](claimants []T, id int64) T {
 	return first(claimants, func(o T) bool {
 		_, status := o.IDs()
 		return *status == id

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // Generated is a value that Forgeplane has put into a Secret that is not its own, as the annotation v1alpha1.AnnotationGenerated there
@@ -35,7 +34,7 @@ func GeneratedIn(s *corev1.Secret) (all []Generated) {
 			continue
 		}
 		uid, digest, _ := strings.Cut(rest, ":")
-		if value := s.Data[key]; len(value) > 0 && catalog.Digest(string(value)) == digest {
+		if value := s.Data[key]; len(value) > 0 && Digest(string(value)) == digest {
 			all = append(all, Generated{Key: key, For: types.UID(uid), digest: digest})
 		}
 	}
@@ -45,7 +44,7 @@ func GeneratedIn(s *corev1.Secret) (all []Generated) {
 // unnamed is what an earlier version said: the digest alone.
 func unnamed(s *corev1.Secret, digest string) (all []Generated) {
 	for key, value := range s.Data {
-		if catalog.Digest(string(value)) == digest {
+		if Digest(string(value)) == digest {
 			all = append(all, Generated{Key: key, digest: digest})
 		}
 	}
@@ -64,7 +63,7 @@ func Generate(s *corev1.Secret, key string, uid types.UID, value string) {
 	}
 	s.Data[key] = []byte(value)
 	kept := slices.DeleteFunc(GeneratedIn(s), func(g Generated) bool { return g.Key == key })
-	annotate(s, append(kept, Generated{Key: key, For: uid, digest: catalog.Digest(value)}))
+	annotate(s, append(kept, Generated{Key: key, For: uid, digest: Digest(value)}))
 }
 
 // Remove takes what is under a key out of a Secret, and the note that it was generated.

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
@@ -35,7 +34,7 @@ func TestGenerated_isToldFromWhatOthersPutThere(t *testing.T) {
 func TestGenerated_isWhatEarlierVersionsNotedByItsDigestAlone(t *testing.T) {
 	g := NewWithT(t)
 	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationGenerated: catalog.Digest("generated")}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationGenerated: credential.Digest("generated")}},
 		Data:       map[string][]byte{"a": []byte("generated"), "b": []byte("own")},
 	}
 	g.Expect(credential.GeneratedIn(s)).To(ConsistOf(And(HaveField("Key", "a"), HaveField("For", BeEmpty()))))

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // TokenKey is the key of a Secret of the platform with the value of a trigger token.
@@ -70,7 +69,7 @@ func (s *Store) TriggerToken(ctx context.Context, t *v1alpha1.TriggerToken) (str
 		return "", err
 	}
 	value := string(found.Data[TokenKey])
-	if subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(catalog.Digest(value))) != 1 {
+	if subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(Digest(value))) != 1 {
 		return "", nil
 	}
 	return value, nil

@@ -162,11 +162,9 @@ func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	return w.shown(ctx, obj)
 }
 
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;labels;projects;protectedbranches;remotemirrors;triggertokens;users,verbs=pin,roleName=forgeplane-apiserver
-
 // identify gives an object a REST id where its kind has one and nobody has given it one yet.
 func (w *Writer) identify(ctx context.Context, obj client.Object) error {
-	identified, ok := obj.(frame.Identified)
+	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
 		return nil
 	}

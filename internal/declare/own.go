@@ -8,13 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/target"
 )
 
 // own makes the project or group that an object is declared for its owner. A controller does so as well, but finds nothing to do it by
 // where the project or group goes at the same moment: the object would stay, for whoever makes another one of the name.
 func own(obj client.Object) error {
-	project, group := target.Refs(obj)
+	targeted, ok := obj.(v1alpha1.Targeted)
+	if !ok {
+		return nil
+	}
+	project, group := targeted.TargetRefs()
 	kind, of := "Project", project
 	if group != nil {
 		kind, of = "Group", group

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,16 +12,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// object is a pointer to an object of the type T.
-type object[T any] interface {
-	*T
-	client.Object
-}
-
 // CreateUnique is Create for an object that is named by its natural key, so that of two who make the same one at once the second is
 // told ErrExists. An object of that name which stands for something else by now, as after a rename, is not in the way: its name becomes
 // part of the next key that is tried. same reports whether an object, as the API server has it, is what obj is to be.
-func CreateUnique[T any, O object[T]](ctx context.Context, w *Writer, obj O, same func(holder O) bool, key ...string) error {
+func CreateUnique[T client.Object](ctx context.Context, w *Writer, obj T, same func(holder T) bool, key ...string) error {
 	for {
 		obj.SetName(naturalkey.Name(key...))
 		err := w.Create(ctx, obj)
@@ -28,7 +23,7 @@ func CreateUnique[T any, O object[T]](ctx context.Context, w *Writer, obj O, sam
 			return err
 		}
 		// The cache may have to learn yet what was made or renamed just now.
-		holder := O(new(T))
+		holder := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
 		err = w.live.Get(ctx, client.ObjectKeyFromObject(obj), holder)
 		if apierrors.IsNotFound(err) || err == nil && same(holder) {
 			return ErrExists // or did until now, which is for the caller to try again

@@ -139,7 +139,7 @@ func TestAWriteEndsWhereOthersAreAlwaysFaster(t *testing.T) {
 // counter would hand out other ids.
 type counter struct{ frame.Allocator }
 
-func (counter) Allocate(context.Context, frame.Identified) (int64, error) { return 1000, nil }
+func (counter) Allocate(context.Context, v1alpha1.Identified) (int64, error) { return 1000, nil }
 
 func TestUpdate_putsBackTheIDThatAReplaceHasDropped(t *testing.T) {
 	obj := protection()

@@ -3,8 +3,10 @@ package fair
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -102,4 +104,45 @@ func Promptly(ctx context.Context) context.Context { return context.WithValue(ct
 func From(ctx context.Context) Key {
 	k, _ := ctx.Value(contextKey{}).(Key)
 	return k
+}
+
+// words are how String names the kinds of keys.
+var words = map[kind]string{self: "self", user: "user", identity: "identity", address: "address", namespace: "namespace"}
+
+// String returns the key as text, which ParseKey reads.
+func (k Key) String() string {
+	value := k.name
+	switch k.kind {
+	case user:
+		value = strconv.FormatInt(k.user, 10)
+	case address:
+		value = k.address.String()
+	}
+	if k.unsigned {
+		return "unsigned " + words[k.kind] + ":" + value
+	}
+	return words[k.kind] + ":" + value
+}
+
+// ParseKey returns the key whose String a text is.
+func ParseKey(text string) (k Key, err error) {
+	rest, unsigned := strings.CutPrefix(text, "unsigned ")
+	word, value, _ := strings.Cut(rest, ":")
+	for kind, w := range words {
+		if w == word {
+			k = Key{kind: kind, name: value, unsigned: unsigned}
+		}
+	}
+	switch k.kind {
+	case user:
+		k.name = ""
+		k.user, err = strconv.ParseInt(value, 10, 64)
+	case address:
+		k.name = ""
+		k.address, err = netip.ParseAddr(value)
+	}
+	if err != nil || k.String() != text || k.kind == self && text != (Key{}).String() {
+		return Key{}, fmt.Errorf("%q is not the text of a caller", text)
+	}
+	return k, nil
 }

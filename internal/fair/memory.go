@@ -16,7 +16,11 @@ const (
 
 // Memory is what a process holds for callers, such as answers that they do not take. It is counted in bytes, and shared as Slots are. A
 // nil *Memory is any amount.
-type Memory struct{ slots *Slots }
+type Memory struct {
+	slots *Slots
+	// own and others are what Busy says.
+	own, others string
+}
 
 // NewMemory returns memory that is shared by limits in bytes; nil for a Total of 0. name is that of its metrics, which count pieces of
 // 64 KiB.
@@ -25,7 +29,19 @@ func NewMemory(name string, l Limits) *Memory {
 		return nil
 	}
 	l.Total, l.Share, l.Reserved = count(int64(l.Total)), count(int64(l.Share)), l.Reserved/page
-	return &Memory{New(name, "memory", l)}
+	return &Memory{
+		slots: New(name, "memory", l), own: "Your requests and their answers take the %d MiB of memory that one caller may have.",
+		others: "The server is busy: it holds the %d MiB that it may for requests and their answers.",
+	}
+}
+
+// Words has Busy say something else, for what is not memory: own where the caller has a share, and others where others have what there is.
+// Each is a sentence with a %d in it, for the MiB. It returns the memory.
+func (m *Memory) Words(own, others string) *Memory {
+	if m != nil {
+		m.own, m.others = own, others
+	}
+	return m
 }
 
 // count is how many pages some bytes take.
@@ -68,9 +84,9 @@ func (m *Memory) explain(err error) error {
 	switch {
 	case !errors.As(err, &busy):
 	case busy.Own:
-		busy.Reason = fmt.Sprintf("Your requests and their answers take the %d MiB of memory that one caller may have.", busy.Limit/pages)
+		busy.Reason = fmt.Sprintf(m.own, busy.Limit/pages)
 	default:
-		busy.Reason = fmt.Sprintf("The server is busy: it holds the %d MiB that it may for requests and their answers.", m.slots.limits.Total/pages)
+		busy.Reason = fmt.Sprintf(m.others, m.slots.limits.Total/pages)
 	}
 	return err
 }

@@ -15,7 +15,7 @@ import (
 func TestAuditLog_tellsWhichIDComesIntoForceAndNotWhatElseAStatusSays(t *testing.T) {
 	w, lines := newWorld(t, func(u *v1alpha1.User) { u.Finalizers = []string{"somebody/else"} }), audittest.Open(t)
 	ids := &counter{next: 7}
-	f := frame.New(lines.Client(w.client), w.events, frame.WithIDs[*v1alpha1.User](ids),
+	f := frame.New(frame.Base{Client: lines.Client(w.client), Events: w.events}, frame.WithIDs[*v1alpha1.User](ids),
 		frame.WithFinalizer("forgeplane.dev/test", func(context.Context, *v1alpha1.User) error { return nil }))
 	run := func(err error) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -25,22 +26,17 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Object is a kind of Forgeplane.
-type Object = claim.Object
-
-// Identified is a kind that has an integer id in the REST API.
-type Identified = claim.Identified
-
 // Allocator hands out ids for Identified kinds.
 type Allocator interface {
 	// Allocate returns an id that was not allocated before and that no object of the kind of obj has.
-	Allocate(ctx context.Context, obj Identified) (int64, error)
+	Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error)
 	// Holder returns the object of the kind of obj that holds id before obj does, or nil.
-	Holder(ctx context.Context, obj Identified, id int64) (client.Object, error)
+	Holder(ctx context.Context, obj v1alpha1.Identified, id int64) (client.Object, error)
 }
 
 // conflictDelay is when a step is tried again that changed something at the same time as somebody else did. That is no
@@ -51,71 +47,95 @@ const conflictDelay = time.Second
 var errSuperseded = errors.New("the object has changed or is gone")
 
 // Step is one job of a reconcile.
-type Step[T Object] func(ctx context.Context, obj T) error
+type Step[T v1alpha1.Object] func(ctx context.Context, obj T) error
 
-// Frame runs the steps of one kind.
-type Frame[T Object] struct {
-	client    client.Client
-	events    events.EventRecorder
-	ids       Allocator
+// Base is what the frames of all kinds share.
+type Base struct {
+	// Client writes; what it reads may be cached.
+	Client client.Client
+	// Events is told when objects begin and cease to be in trouble.
+	Events  events.EventRecorder
+	Catalog *catalog.Catalog
+	// IDs hands out the ids of Identified kinds; nil for none.
+	IDs Allocator
+}
+
+// Frame runs the steps of one kind. What a kind is decides what it does beside: objects that are Identified get an id, and those that are
+// Targeted go with what they are declared for.
+type Frame[T v1alpha1.Object] struct {
+	Base
 	owner     func(ctx context.Context, obj T) (client.Object, error)
 	annotate  func(ctx context.Context, obj T) (bool, error)
 	finalizer string
 	finalize  Step[T]
-	register  *claim.Register
-	claims    func(ctx context.Context, obj T) ([]claim.Claim, error)
+	claims    func(ctx context.Context, c *catalog.Catalog, obj T) ([]claim.Claim, error)
 	tenant    func(obj T) fair.Key
+	content   bool
 }
 
 // Option changes how a Frame works.
-type Option[T Object] func(*Frame[T])
+type Option[T v1alpha1.Object] func(*Frame[T])
 
-// WithIDs gives each object an id in spec.id, from a, before its steps run.
-func WithIDs[T Object](a Allocator) Option[T] {
-	return func(f *Frame[T]) { f.ids = a }
-}
-
-// WithOwner makes each object go with the one that it belongs to, which owner returns. What owner cannot resolve is
-// left to a step to speak of. No step runs for an object that belongs to a deleted one which had the name of the owner.
-func WithOwner[T Object](owner func(ctx context.Context, obj T) (client.Object, error)) Option[T] {
-	return func(f *Frame[T]) { f.owner = owner }
+// WithIDs takes the ids of the objects from another allocator than that of the Base.
+func WithIDs[T v1alpha1.Identified](a Allocator) Option[T] {
+	return func(f *Frame[T]) { f.IDs = a }
 }
 
 // WithAnnotations has annotate change the annotations of an object, if it must, before the steps run. It reports whether it
 // did.
-func WithAnnotations[T Object](annotate func(ctx context.Context, obj T) (bool, error)) Option[T] {
+func WithAnnotations[T v1alpha1.Object](annotate func(ctx context.Context, obj T) (bool, error)) Option[T] {
 	return func(f *Frame[T]) { f.annotate = annotate }
 }
 
 // WithClaims takes away from status.claims what an object does not claim any more, as claims says by its spec, however the steps
-// end. It is a step that takes a claim; r knows which are being taken.
-func WithClaims[T Object](r *claim.Register, claims func(ctx context.Context, obj T) ([]claim.Claim, error)) Option[T] {
-	return func(f *Frame[T]) { f.register, f.claims = r, claims }
+// end. It is a step that takes a claim.
+func WithClaims[T v1alpha1.Object](claims func(ctx context.Context, c *catalog.Catalog, obj T) ([]claim.Claim, error)) Option[T] {
+	return func(f *Frame[T]) { f.claims = claims }
 }
 
 // WithTenant says whom the steps for an object are counted for; without it that is its namespace, and Forgeplane itself for an object
 // that has none.
-func WithTenant[T Object](tenant func(obj T) fair.Key) Option[T] {
+func WithTenant[T v1alpha1.Object](tenant func(obj T) fair.Key) Option[T] {
 	return func(f *Frame[T]) { f.tenant = tenant }
 }
 
+// WithContent reconciles an object on every change of its project or group, such as that of a branch. Without it, only changes of the
+// declaration, the full path and the readiness count.
+func WithContent[T v1alpha1.Targeted]() Option[T] {
+	return func(f *Frame[T]) { f.content = true }
+}
+
 // WithFinalizer runs step when an object is being deleted, until it returns nil.
-func WithFinalizer[T Object](name string, step Step[T]) Option[T] {
+func WithFinalizer[T v1alpha1.Object](name string, step Step[T]) Option[T] {
 	return func(f *Frame[T]) { f.finalizer, f.finalize = name, step }
 }
 
-// New returns a frame that writes with c and tells r what happened.
-func New[T Object](c client.Client, r events.EventRecorder, options ...Option[T]) *Frame[T] {
-	f := &Frame[T]{client: c, events: r, tenant: func(obj T) fair.Key {
+// New returns the frame of a kind.
+func New[T v1alpha1.Object](b Base, options ...Option[T]) *Frame[T] {
+	f := &Frame[T]{Base: b, tenant: func(obj T) fair.Key {
 		if obj.GetNamespace() == "" {
 			return fair.Key{}
 		}
 		return fair.Namespace(obj.GetNamespace())
 	}}
+	if _, ok := f.kind().(v1alpha1.Targeted); ok {
+		f.owner = func(ctx context.Context, obj T) (client.Object, error) {
+			return b.Catalog.Target(ctx, v1alpha1.Object(obj).(v1alpha1.Targeted))
+		}
+	}
+	if _, ok := f.kind().(v1alpha1.Identified); !ok {
+		f.IDs = nil
+	}
 	for _, o := range options {
 		o(f)
 	}
 	return f
+}
+
+// kind is an empty object of the kind.
+func (f *Frame[T]) kind() v1alpha1.Object {
+	var typed T
+	return reflect.New(reflect.TypeOf(typed).Elem()).Interface().(v1alpha1.Object)
 }
 
 // Run reconciles obj: the steps run in order until one does not succeed, then what changed in the status is written
@@ -137,6 +157,9 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 	if err := f.release(ctx, obj); err != nil {
 		return f.finish(ctx, before, obj, 0, err)
 	}
+	if f.IDs != nil {
+		steps = append([]Step[T]{f.confirmID}, steps...)
+	}
 	after, err := f.run(ctx, obj, steps)
 	return f.finish(ctx, before, obj, after, err)
 }
@@ -147,7 +170,7 @@ func (f *Frame[T]) release(ctx context.Context, obj T) error {
 	if f.claims == nil || len(s.Claims) == 0 {
 		return nil
 	}
-	declared, err := f.claims(ctx, obj)
+	declared, err := f.claims(ctx, f.Catalog, obj)
 	if err != nil {
 		return fmt.Errorf("looking up what is claimed: %w", err)
 	}
@@ -165,8 +188,8 @@ func (f *Frame[T]) release(ctx context.Context, obj T) error {
 
 // finish says in the conditions how the steps ended, writes what changed in the status, and tells what is news.
 func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duration, err error) (reconcile.Result, error) {
-	if f.register != nil {
-		defer f.register.End(obj.GetUID())
+	if f.claims != nil {
+		defer f.Catalog.Register().End(obj.GetUID())
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -188,9 +211,6 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 // run calls the steps; the smallest delay that an Again asked for comes back with the error that ended them.
 func (f *Frame[T]) run(ctx context.Context, obj T, steps []Step[T]) (time.Duration, error) {
 	var after time.Duration
-	if f.ids != nil {
-		steps = append([]Step[T]{f.confirmID}, steps...)
-	}
 	for _, step := range steps {
 		err := step(ctx, obj)
 		var o *outcome
@@ -223,110 +243,6 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	}
 }
 
-// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step has made something that they speak of.
-func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
-	before := obj.DeepCopyObject().(T)
-	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
-	owned, err := f.adopt(ctx, obj)
-	if err != nil {
-		return err
-	}
-	identified, err := f.identify(ctx, obj)
-	if o := (*outcome)(nil); errors.As(err, &o) {
-		return o // it is worded for the condition
-	} else if err != nil {
-		return fmt.Errorf("allocating an id: %w", err)
-	}
-	annotated := false
-	if f.annotate != nil {
-		if annotated, err = f.annotate(ctx, obj); err != nil {
-			return err
-		}
-	}
-	if !changed && !owned && !identified && !annotated {
-		return nil
-	}
-	// The lock keeps a stale cache from allocating twice.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	told := audit.Because(ctx, audit.Event{Action: "prepare"})
-	if err := f.client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errSuperseded
-	} else if err != nil {
-		return fmt.Errorf("writing the id, finalizer and owner: %w", err)
-	}
-	return nil
-}
-
-// adopt adds the owner, and reports whether that changed the object. One that belongs to an owner that is deleted does not go over
-// to the next one of the same name.
-func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
-	if f.owner == nil {
-		return false, nil
-	}
-	owner, err := f.owner(ctx, obj)
-	if err != nil || owner == nil {
-		return false, nil //nolint:nilerr // a step resolves the same reference and says what is wrong with it
-	}
-	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
-		return false, nil
-	}
-	// The reference would be replaced, and the garbage collector then find a living owner, and keep what is to go.
-	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.client.Scheme())
-	if former {
-		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
-			"%s is not the one that this belonged to: that one is deleted, and this goes with it", name(owner))
-	}
-	if err == nil {
-		err = controllerutil.SetOwnerReference(owner, obj, f.client.Scheme())
-	}
-	if err != nil {
-		return false, fmt.Errorf("owning %s: %w", name(obj), err)
-	}
-	return true, nil
-}
-
-// +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens;badges;deploykeys;groups;labels;projects;protectedbranches;remotemirrors;triggertokens;users,verbs=pin,roleName=forgeplane-manager
-
-// identify sets spec.id where it is missing, and reports whether that changed the object.
-func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
-	identified, ok := client.Object(obj).(Identified)
-	if !ok || f.ids == nil {
-		return false, nil
-	}
-	spec, status := identified.IDs()
-	if *spec != 0 {
-		return false, nil
-	}
-	if *status != 0 {
-		// A replace dropped the id: it stays the object's own.
-		*spec = *status
-		return true, nil
-	}
-	id, err := f.ids.Allocate(ctx, identified)
-	*spec = id
-	return err == nil, err
-}
-
-// confirmID puts the id in force, unless an older object has it.
-func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
-	identified, ok := client.Object(obj).(Identified)
-	if !ok {
-		return nil
-	}
-	spec, status := identified.IDs()
-	holder, err := f.ids.Holder(ctx, identified, *spec)
-	if err != nil {
-		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
-	}
-	if holder != nil {
-		*status = 0 // an earlier version may have let both have it
-		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
-			*spec, name(holder))
-	}
-	*status = *spec
-	return nil
-}
-
 // name is how people name an object: the namespace, if it has one, and the name.
 func name(obj client.Object) string {
 	return strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
@@ -335,7 +251,7 @@ func name(obj client.Object) string {
 // recallID gives an object the id in force that a replace has dropped, without writing it: nobody puts it back while the object is
 // being deleted, and the finalizer finds by it what is behind the object.
 func recallID(obj client.Object) {
-	identified, ok := obj.(Identified)
+	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
 		return
 	}
@@ -365,7 +281,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 		// The lock keeps a stale cache from taking away the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		told := audit.Because(ctx, audit.Event{Action: "finalize"})
-		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.client.Patch(told, obj, patch)))
+		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.Client.Patch(told, obj, patch)))
 	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -425,12 +341,12 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 		return nil
 	}
 	told := identify(ctx, before, obj)
-	if err := f.client.Status().Patch(told, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := f.Client.Status().Patch(told, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
 	if takes(before, obj) {
 		// Nobody else looks for who holds it before the cache shows it.
-		if err := f.client.Get(ctx, client.ObjectKeyFromObject(obj), before.DeepCopyObject().(T)); client.IgnoreNotFound(err) != nil {
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), before.DeepCopyObject().(T)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("waiting for the status of %s: %w", name(obj), err)
 		}
 	}
@@ -439,11 +355,11 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 
 // identify returns a context for writing a status, by which the audit log is told when another id comes into force.
 func identify(ctx context.Context, before, obj client.Object) context.Context {
-	identified, ok := obj.(Identified)
+	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
 		return ctx
 	}
-	_, was := before.(Identified).IDs()
+	_, was := before.(v1alpha1.Identified).IDs()
 	_, is := identified.IDs()
 	if *was == *is {
 		return ctx
@@ -452,7 +368,7 @@ func identify(ctx context.Context, before, obj client.Object) context.Context {
 }
 
 // takes reports whether an object holds something that it did not hold before.
-func takes[T Object](before, obj T) bool {
+func takes[T v1alpha1.Object](before, obj T) bool {
 	had := before.GetCommonStatus().Claims
 	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
@@ -464,9 +380,9 @@ func (f *Frame[T]) tell(before, obj T) {
 	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	switch {
 	case is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason):
-		f.events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+		f.Events.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
 	case is.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
-		f.events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "in force")
+		f.Events.Eventf(obj, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "in force")
 	}
 }
 

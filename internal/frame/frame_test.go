@@ -64,6 +64,8 @@ func newWorld(t *testing.T, change ...func(*v1alpha1.User)) *world {
 	return w
 }
 
+func (w *world) base() frame.Base { return frame.Base{Client: w.client, Events: w.events} }
+
 func (w *world) read() {
 	key := client.ObjectKeyFromObject(w.user)
 	w.user = &v1alpha1.User{}
@@ -127,7 +129,7 @@ func TestHowStepsEnd(t *testing.T) {
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
 			w := newWorld(t)
-			f := frame.New[*v1alpha1.User](w.client, w.events)
+			f := frame.New[*v1alpha1.User](w.base())
 			result, err := w.run(f, tt.steps...)
 			w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
 			w.Expect(result.RequeueAfter).To(Equal(tt.after))
@@ -160,11 +162,11 @@ func TestStepsWorkForTheTenant(t *testing.T) {
 	for _, namespace := range []string{"", "acme"} {
 		w := newWorld(t)
 		w.user.Namespace = namespace // as an object of a kind that has one
-		_, _ = frame.New[*v1alpha1.User](w.client, w.events).Run(t.Context(), w.user, step)
+		_, _ = frame.New[*v1alpha1.User](w.base()).Run(t.Context(), w.user, step)
 	}
 	w := newWorld(t)
 	tenant := func(u *v1alpha1.User) fair.Key { return fair.Namespace("of " + u.Name) }
-	_, _ = frame.New(w.client, w.events, frame.WithTenant(tenant)).Run(t.Context(), w.user, step)
+	_, _ = frame.New(w.base(), frame.WithTenant(tenant)).Run(t.Context(), w.user, step)
 	w.Expect(who).To(Equal([]fair.Key{{}, fair.Namespace("acme"), fair.Namespace("of ada")}), "one without a namespace is for Forgeplane itself")
 }
 
@@ -177,7 +179,7 @@ func TestAConflictInAStepIsTriedAgainWithoutAWord(t *testing.T) {
 	for title, change := range map[string]func(*v1alpha1.User){"in a step": func(*v1alpha1.User) {}, "in the finalizer": deleted} {
 		t.Run(title, func(t *testing.T) {
 			w := newWorld(t, change)
-			f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, clash))
+			f := frame.New(w.base(), frame.WithFinalizer(finalizer, clash))
 			_, _ = w.run(f, ends(nil))
 			w.writes = 0
 			result, err := w.run(f, clash)
@@ -200,7 +202,7 @@ func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
 		leave()
 		return nil
 	}
-	f := frame.New[*v1alpha1.User](w.client, w.events)
+	f := frame.New[*v1alpha1.User](w.base())
 	_, err := w.run(f, take)
 	w.Expect(err).NotTo(HaveOccurred())
 	leave, err := slots.Enter(t.Context()) // for Forgeplane itself, whom the user counts for
@@ -221,7 +223,7 @@ func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	defer leave()
 	fresh := newWorld(t)
-	result, err = fresh.run(frame.New[*v1alpha1.User](fresh.client, fresh.events), take)
+	result, err = fresh.run(frame.New[*v1alpha1.User](fresh.base()), take)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(result.RequeueAfter).To(BeNumerically(">=", 10*time.Second))
 	ready := fresh.condition(v1alpha1.ConditionReady)
@@ -235,7 +237,7 @@ func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
 	mark := func(name string, err error) step {
 		return func(context.Context, *v1alpha1.User) error { called = append(called, name); return err }
 	}
-	f := frame.New[*v1alpha1.User](w.client, w.events)
+	f := frame.New[*v1alpha1.User](w.base())
 	_, err := w.run(f, mark("a", nil), mark("b", frame.Again(time.Second)), mark("c", frame.Waiting("Absent", "who")), mark("d", nil))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(called).To(Equal([]string{"a", "b", "c"}))
@@ -243,7 +245,7 @@ func TestAStepThatDoesNotSucceedIsTheLast(t *testing.T) {
 
 func TestEventsAreOfTroubleOnly(t *testing.T) {
 	w := newWorld(t)
-	f := frame.New[*v1alpha1.User](w.client, w.events)
+	f := frame.New[*v1alpha1.User](w.base())
 	trouble, other := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
 	told := func(steps ...step) []string {
 		w.events.all = nil
@@ -262,7 +264,7 @@ func TestEventsAreOfTroubleOnly(t *testing.T) {
 
 func TestOneEndOfTheStepsReplacesTheOther(t *testing.T) {
 	w := newWorld(t)
-	f := frame.New[*v1alpha1.User](w.client, w.events)
+	f := frame.New[*v1alpha1.User](w.base())
 	stalled, waiting := ends(frame.Stalled("Taken", "by bob")), ends(frame.Waiting("Absent", "who"))
 	for _, after := range []struct {
 		step step
@@ -287,7 +289,7 @@ func TestAConditionKeepsTheTimeOfItsChange(t *testing.T) {
 	w := newWorld(t, func(u *v1alpha1.User) {
 		u.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Absent", LastTransitionTime: long}}
 	})
-	f := frame.New[*v1alpha1.User](w.client, w.events)
+	f := frame.New[*v1alpha1.User](w.base())
 	_, err := w.run(f, ends(frame.Waiting("Other", "why")))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(w.condition("Ready").LastTransitionTime.Time).To(BeTemporally("==", long.Time))
@@ -318,7 +320,7 @@ func TestAnswersOfTheAPIServer(t *testing.T) {
 			t.Run(title+"/"+writing, func(t *testing.T) {
 				w := newWorld(t)
 				w.refuse = tt.answer
-				result, err := w.run(frame.New(w.client, w.events, options...))
+				result, err := w.run(frame.New(w.base(), options...))
 				w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
 				w.Expect(result).To(Equal(reconcile.Result{}))
 				w.Expect(w.events.all).To(BeEmpty(), "what was not written is not told")
@@ -358,7 +360,7 @@ func TestTheStatusOfAnObjectIsNotWrittenToTheNextOneOfItsName(t *testing.T) {
 		u.Status.ID = 7
 		return nil
 	}
-	_, err := w.run(frame.New[*v1alpha1.User](w.client, w.events), replace)
+	_, err := w.run(frame.New[*v1alpha1.User](w.base()), replace)
 	w.Expect(err).NotTo(HaveOccurred(), "the new one is on its way")
 	w.read()
 	w.Expect(w.user.UID).To(BeEquivalentTo("2"))

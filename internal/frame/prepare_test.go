@@ -30,7 +30,7 @@ func TestFinalizer(t *testing.T) {
 
 	t.Run("is there before a step runs", func(t *testing.T) {
 		w := newWorld(t)
-		f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, never(t)))
+		f := frame.New(w.base(), frame.WithFinalizer(finalizer, never(t)))
 		_, err := w.run(f, func(ctx context.Context, u *v1alpha1.User) error {
 			var stored v1alpha1.User
 			w.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(u), &stored)).To(Succeed())
@@ -43,14 +43,14 @@ func TestFinalizer(t *testing.T) {
 
 	t.Run("goes when its step succeeds, and leaves those of others", func(t *testing.T) {
 		w := newWorld(t, deleted)
-		result, err := w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(nil))), never(t))
+		result, err := w.run(frame.New(w.base(), frame.WithFinalizer(finalizer, ends(nil))), never(t))
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(result).To(Equal(reconcile.Result{}))
 		w.read()
 		w.Expect(w.user.Finalizers).To(Equal([]string{"example.org/other"}))
 
 		w.writes = 0
-		_, err = w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, never(t))), never(t))
+		_, err = w.run(frame.New(w.base(), frame.WithFinalizer(finalizer, never(t))), never(t))
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(w.writes).To(BeZero())
 	})
@@ -58,7 +58,7 @@ func TestFinalizer(t *testing.T) {
 	t.Run("knows the id that a replace has dropped", func(t *testing.T) {
 		w := newWorld(t, deleted, func(u *v1alpha1.User) { u.Spec.ID, u.Status.ID = 0, 7 })
 		var known int64
-		_, err := w.run(frame.New(w.client, w.events, frame.WithFinalizer(finalizer, func(_ context.Context, u *v1alpha1.User) error {
+		_, err := w.run(frame.New(w.base(), frame.WithFinalizer(finalizer, func(_ context.Context, u *v1alpha1.User) error {
 			known = u.Spec.ID
 			return nil
 		})), never(t))
@@ -74,7 +74,7 @@ func TestFinalizer(t *testing.T) {
 		fresh := w.user.DeepCopy()
 		fresh.Labels = map[string]string{"changed": "meanwhile"}
 		w.Expect(w.client.Update(t.Context(), fresh)).To(Succeed())
-		_, err := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(nil))).Run(t.Context(), stale)
+		_, err := frame.New(w.base(), frame.WithFinalizer(finalizer, ends(nil))).Run(t.Context(), stale)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.read()
 		w.Expect(w.user.Finalizers).To(ContainElement(finalizer))
@@ -92,7 +92,7 @@ func TestFinalizer(t *testing.T) {
 	} {
 		t.Run(title+" says in a condition for what", func(t *testing.T) {
 			w := newWorld(t, deleted)
-			f := frame.New(w.client, w.events, frame.WithFinalizer(finalizer, ends(tt.err)))
+			f := frame.New(w.base(), frame.WithFinalizer(finalizer, ends(tt.err)))
 			result, err := w.run(f, never(t))
 			w.Expect(err != nil).To(Equal(tt.fails), "err is %v", err)
 			w.Expect(result.RequeueAfter).To(Equal(tt.after))
@@ -112,7 +112,7 @@ func TestWithoutAFinalizerADeletedObjectIsLeftAlone(t *testing.T) {
 		u.Finalizers = []string{"example.org/other"}
 		u.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	})
-	_, err := w.run(frame.New[*v1alpha1.User](w.client, w.events), ends(errors.New("not to be called")))
+	_, err := w.run(frame.New[*v1alpha1.User](w.base()), ends(errors.New("not to be called")))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(w.writes).To(BeZero())
 }
@@ -124,9 +124,9 @@ type counter struct {
 	err    error
 }
 
-func (c *counter) Allocate(context.Context, frame.Identified) (int64, error) { return c.next, c.err }
+func (c *counter) Allocate(context.Context, v1alpha1.Identified) (int64, error) { return c.next, c.err }
 
-func (c *counter) Holder(context.Context, frame.Identified, int64) (client.Object, error) {
+func (c *counter) Holder(context.Context, v1alpha1.Identified, int64) (client.Object, error) {
 	return c.holder, c.err
 }
 
@@ -154,7 +154,7 @@ func TestIDs(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			w := newWorld(t, func(u *v1alpha1.User) { u.Spec.ID, u.Status.ID = tt.spec, tt.status })
 			stepped := false
-			f := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](&tt.ids))
+			f := frame.New(w.base(), frame.WithIDs[*v1alpha1.User](&tt.ids))
 			_, err := w.run(f, func(context.Context, *v1alpha1.User) error { stepped = true; return nil })
 			w.Expect(err != nil).To(Equal(tt.ids.err != nil), "err is %v", err)
 			w.Expect(*w.condition("Ready")).To(And(HaveField("Reason", tt.reason), HaveField("Message", tt.message)))
@@ -174,67 +174,10 @@ func TestAnAllocationFromAStaleCacheIsNotWritten(t *testing.T) {
 	stale, fresh := w.user.DeepCopy(), w.user.DeepCopy()
 	fresh.Spec.ID = 1
 	w.Expect(w.client.Update(t.Context(), fresh)).To(Succeed())
-	_, err := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](&counter{next: 2})).Run(t.Context(), stale)
+	_, err := frame.New(w.base(), frame.WithIDs[*v1alpha1.User](&counter{next: 2})).Run(t.Context(), stale)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.read()
 	w.Expect(w.user.Spec.ID).To(BeEquivalentTo(1))
-}
-
-func TestWhatBelongedToADeletedOwnerDoesNotGoOverToTheNextOfItsName(t *testing.T) {
-	w := newWorld(t, func(u *v1alpha1.User) {
-		u.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "User", Name: "bob", UID: "former"}}
-	})
-	f := frame.New(w.client, w.events, frame.WithOwner(func(context.Context, *v1alpha1.User) (client.Object, error) {
-		return &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob", UID: "2"}}, nil
-	}))
-	stepped := false
-	step := func(context.Context, *v1alpha1.User) error { stepped = true; return nil }
-	_, err := w.run(f, step)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(w.user.OwnerReferences).To(ConsistOf(HaveField("UID", BeEquivalentTo("former"))))
-	w.Expect(stepped).To(BeFalse(), "nothing of it is in force any more")
-	w.Expect(w.condition("Ready")).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonReferenceNotFound),
-		HaveField("Message", ContainSubstring("bob is not the one that this belonged to"))))
-	w.writes = 0
-	_, err = w.run(f, step)
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(w.writes).To(BeZero(), "writes of a second run")
-}
-
-func TestOwner(t *testing.T) {
-	owner := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob", UID: "2"}}
-	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "3"}
-	with := func(o client.Object, err error) frame.Option[*v1alpha1.User] {
-		return frame.WithOwner(func(context.Context, *v1alpha1.User) (client.Object, error) { return o, err })
-	}
-	tests := map[string]struct {
-		option frame.Option[*v1alpha1.User]
-		owners []metav1.OwnerReference
-		want   []string
-	}{
-		"is added":                          {with(owner, nil), nil, []string{"2"}},
-		"is added to others":                {with(owner, nil), []metav1.OwnerReference{other}, []string{"3", "2"}},
-		"is left to a step where not found": {with(nil, errors.New("not found")), nil, nil},
-		"may be none":                       {with(nil, nil), nil, nil},
-	}
-	for title, tt := range tests {
-		t.Run(title, func(t *testing.T) {
-			w := newWorld(t, func(u *v1alpha1.User) { u.OwnerReferences = tt.owners })
-			f := frame.New(w.client, w.events, tt.option)
-			_, err := w.run(f)
-			w.Expect(err).NotTo(HaveOccurred())
-			w.Expect(w.condition("Ready").Status).To(Equal(metav1.ConditionTrue))
-			var owners []string
-			for _, o := range w.user.OwnerReferences {
-				owners = append(owners, string(o.UID))
-			}
-			w.Expect(owners).To(Equal(tt.want))
-			w.writes = 0
-			_, err = w.run(f)
-			w.Expect(err).NotTo(HaveOccurred())
-			w.Expect(w.writes).To(BeZero(), "writes of a second run")
-		})
-	}
 }
 
 func TestAnIDThatTwoHaveIsLostByTheOneThatDoesNotHoldIt(t *testing.T) {
@@ -243,7 +186,7 @@ func TestAnIDThatTwoHaveIsLostByTheOneThatDoesNotHoldIt(t *testing.T) {
 		u.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady}}
 	})
 	ids := &counter{next: 9, holder: &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "bob"}}}
-	f := frame.New(w.client, w.events, frame.WithIDs[*v1alpha1.User](ids))
+	f := frame.New(w.base(), frame.WithIDs[*v1alpha1.User](ids))
 	_, err := w.run(f)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(w.condition(v1alpha1.ConditionStalled)).To(HaveField("Reason", v1alpha1.ReasonAlreadyExists))

@@ -3,6 +3,8 @@ package frame
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,15 +22,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // Watch is what wakes up the controller of one kind.
 type Watch struct{ builder *builder.Builder }
 
-// NewWatch returns a watch on the kind of obj itself.
-func NewWatch(mgr manager.Manager, name string, obj client.Object, o controller.Options) *Watch {
-	b := ctrlBuilder(mgr, name, o).For(obj)
-	return &Watch{b.Watches(obj, first, builder.WithPredicates(unseen))}
+// Watch returns a watch on the kind of the frame itself, and on what follows from what the kind is: on those who leave an id or a claim
+// that an object waits for, and on what objects are declared for.
+func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
+	kind := f.kind()
+	list := kind.NewList()
+	b := ctrlBuilder(mgr, strings.ToLower(kindOf(kind)), o).For(kind)
+	w := &Watch{b.Watches(kind, first, builder.WithPredicates(unseen))}
+	if f.IDs != nil {
+		w.OnReleased(kind, f.Catalog.Peers(list, catalog.IndexID, catalog.SpecID))
+	}
+	if f.claims != nil {
+		w.OnClaimReleased(kind, f.Catalog.Waiting(kind))
+	}
+	if targeted, ok := kind.(v1alpha1.Targeted); ok {
+		f.onTarget(w, &v1alpha1.Project{}, f.Catalog.Referrers(list, catalog.IndexProject))
+		if project, _ := targeted.TargetRefs(); project == nil { // it may be a group as well
+			f.onTarget(w, &v1alpha1.Group{}, f.Catalog.Referrers(list, catalog.IndexGroup))
+		}
+	}
+	return w
+}
+
+func (f *Frame[T]) onTarget(w *Watch, target client.Object, affected handler.MapFunc) {
+	if f.content {
+		w.OnReferred(target, affected)
+	} else {
+		w.OnPart(target, catalog.Standing, affected)
+	}
 }
 
 func ctrlBuilder(mgr manager.Manager, name string, o controller.Options) *builder.Builder {
@@ -52,6 +79,37 @@ func (w *Watch) OnDeclared(obj client.Object, affected handler.MapFunc) *Watch {
 func (w *Watch) OnPart(obj client.Object, part func(client.Object) string, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, changed(part)))
 	return w
+}
+
+// OnCounted wakes up what affected maps to when obj appears, changes a part, such as one of its status, or goes: a while later, so that what
+// becomes of very many at a time is looked at once.
+func (w *Watch) OnCounted(obj client.Object, part func(client.Object) string, later time.Duration, affected handler.MapFunc) *Watch {
+	w.builder.Watches(obj, counted(part, later, affected))
+	return w
+}
+
+func counted(part func(client.Object) string, later time.Duration, affected handler.MapFunc) handler.Funcs {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(ctx context.Context, q queue, objects ...client.Object) {
+		for _, obj := range objects {
+			for _, request := range affected(ctx, obj) {
+				q.AddAfter(request, later)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if !e.IsInInitialList {
+				wake(ctx, q, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if part(e.ObjectOld) != part(e.ObjectNew) {
+				wake(ctx, q, e.ObjectOld, e.ObjectNew)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+	}
 }
 
 // OnReady wakes up what affected maps to when obj becomes ready, ceases to be, or goes.
@@ -80,13 +138,13 @@ func (w *Watch) OnClaimReleased(obj client.Object, waiting func(key string) []ty
 	}
 	w.builder.Watches(obj, handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			had, has := e.ObjectOld.(Object).GetCommonStatus().Claims, e.ObjectNew.(Object).GetCommonStatus().Claims
+			had, has := e.ObjectOld.(v1alpha1.Object).GetCommonStatus().Claims, e.ObjectNew.(v1alpha1.Object).GetCommonStatus().Claims
 			if !slices.Equal(had, has) {
 				wake(slices.DeleteFunc(slices.Clone(had), func(key string) bool { return slices.Contains(has, key) }), q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			wake(e.Object.(Object).GetCommonStatus().Claims, q)
+			wake(e.Object.(v1alpha1.Object).GetCommonStatus().Claims, q)
 		},
 	})
 	return w
@@ -125,7 +183,7 @@ var first = handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEven
 var (
 	// unseen are objects that were declared, or declared anew, while no process was there to see it.
 	unseen = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
-		o, ok := e.Object.(Object)
+		o, ok := e.Object.(v1alpha1.Object)
 		return ok && e.IsInInitialList && o.GetCommonStatus().ObservedGeneration != o.GetGeneration()
 	}}
 
@@ -149,7 +207,7 @@ func changed(part func(client.Object) string) predicate.Predicate {
 
 // pinned reports whether an object has an id before it was given one.
 func pinned(obj client.Object) bool {
-	identified, ok := obj.(Identified)
+	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
 		return false
 	}
@@ -159,7 +217,7 @@ func pinned(obj client.Object) bool {
 
 // Ready reports whether an object of Forgeplane is ready and not on its way out.
 func Ready(obj client.Object) bool {
-	o, ok := obj.(Object)
+	o, ok := obj.(v1alpha1.Object)
 	return ok && o.GetDeletionTimestamp().IsZero() &&
 		meta.IsStatusConditionTrue(o.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 }

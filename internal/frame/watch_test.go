@@ -1,7 +1,9 @@
 package frame
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,4 +66,41 @@ func TestAPartOfAnObjectWakesUpWhatDependsOnIt(t *testing.T) {
 	}
 	g.Expect(path.Delete(event.DeleteEvent{Object: was})).To(BeTrue())
 	g.Expect(path.Create(event.CreateEvent{Object: was})).To(BeTrue())
+}
+
+func TestWhatIsCounted_wakesUpOnceForManyAndForNothingElse(t *testing.T) {
+	g := NewWithT(t)
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	const later = 100 * time.Millisecond
+	storage := func(o client.Object) string { return o.(*v1alpha1.Project).Status.Storage }
+	h := counted(storage, later, func(_ context.Context, o client.Object) []reconcile.Request {
+		if storage(o) == "" {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: storage(o)}}}
+	})
+	on := func(storage, message string) *v1alpha1.Project {
+		p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		p.Status.Storage, p.Status.Conditions = storage, []metav1.Condition{{Message: message}}
+		return p
+	}
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: on("still", ""), ObjectNew: on("still", "another")}, queue)
+	h.Create(t.Context(), event.CreateEvent{Object: on("old", ""), IsInInitialList: true}, queue)
+	h.Create(t.Context(), event.CreateEvent{Object: on("", "")}, queue)
+	begun := time.Now()
+	for range 100 {
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: on("", ""), ObjectNew: on("chosen", "")}, queue)
+	}
+	h.Create(t.Context(), event.CreateEvent{Object: on("restored", "")}, queue)
+	h.Delete(t.Context(), event.DeleteEvent{Object: on("left", "")}, queue)
+	var woken []string
+	for range 3 {
+		request, _ := queue.Get()
+		g.Expect(time.Since(begun)).To(BeNumerically(">=", later))
+		woken = append(woken, request.Name)
+		queue.Done(request)
+	}
+	g.Expect(woken).To(ConsistOf("chosen", "restored", "left"))
+	g.Expect(queue.Len()).To(BeZero())
 }

@@ -87,7 +87,7 @@ func (e *Engine) run(ctx context.Context, c command) error {
 		cmd.Dir = "/"
 	}
 	cmd.Env = append(append(append([]string{}, e.env...), configuration(c.settings)...), c.env...)
-	cmd.Stdin, cmd.Stdout = c.stdin, pooled(c.stdout)
+	cmd.Stdin, cmd.Stdout, cmd.ExtraFiles = c.stdin, pooled(c.stdout), inherited(ctx)
 	stderr := &tail{limit: keptStderr}
 	cmd.Stderr = pooled(stderr)
 	if c.progress != nil {

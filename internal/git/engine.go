@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -64,6 +65,8 @@ type Engine struct {
 	asking  asking
 	// empties has an emptiness by the directory of a repository.
 	empties *lru.Cache
+	// layouts has a layout by its layoutKind.
+	layouts sync.Map
 	// patience is for a command of which nobody has said how long it may take.
 	patience time.Duration
 	// What callers share.

@@ -44,9 +44,6 @@ func (m *memory) of(s *fair.Slots) (sum int) {
 	return sum
 }
 
-// SetAside is what RemoveUnused does before it looks at the repository once more.
-func (r *Repository) SetAside() error { return r.setAside(r.dir, asideUnused) }
-
 // What bounds the memory of refs.
 const (
 	MaxWitnesses = maxWitnesses
@@ -55,3 +52,9 @@ const (
 
 // Witnessed reports whether something tells of each change of a ref.
 func (r *Repository) Witnessed() bool { return r.knownRefs() != nil }
+
+// ReadLayout reads the layout of a repository that git has made.
+func ReadLayout(dir string) error {
+	_, err := readLayout(dir)
+	return err
+}

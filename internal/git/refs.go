@@ -21,7 +21,7 @@ type Head struct {
 	Commit string
 }
 
-// Head reads HEAD. It takes no process of its own.
+// Head reads HEAD. It takes no process of its own, and none at all while there is no branch.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
 	known := r.recalledRefs()
 	rests := known.atRest()
@@ -48,11 +48,17 @@ func (r *Repository) readHead(ctx context.Context) (Head, error) {
 	if !symbolic || CheckRefName(ref) != nil {
 		return Head{}, fmt.Errorf("reading HEAD: %.100q is not a branch", content)
 	}
+	branch, isBranch := strings.CutPrefix(ref, branches)
+	if isBranch {
+		if empty, err := r.Empty(); err == nil && empty {
+			return Head{Branch: branch}, nil
+		}
+	}
 	found, err := r.Objects(ctx, ref+"^{commit}")
 	if err != nil {
 		return Head{}, err
 	}
-	return Head{Branch: strings.TrimPrefix(ref, "refs/heads/"), Commit: found[0].ID}, nil
+	return Head{Branch: branch, Commit: found[0].ID}, nil
 }
 
 // ErrRefNotFound is returned for a ref or revision that does not exist.
@@ -87,9 +93,14 @@ type Ref struct {
 }
 
 // Refs lists the refs below the prefixes, such as "refs/heads/", in the order of their names. The listing is streamed: it
-// holds one ref at a time, and a caller may stop early. After an error the sequence ends.
+// holds one ref at a time, and a caller may stop early. After an error the sequence ends. It takes no process while there is no ref.
 func (r *Repository) Refs(ctx context.Context, prefixes ...string) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
+		if r.Check() == nil {
+			if none, err := refless(r.dir); err == nil && none {
+				return
+			}
+		}
 		ctx, stop := context.WithCancel(ctx)
 		pr, pw := io.Pipe()
 		done := make(chan struct{})

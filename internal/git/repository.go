@@ -143,10 +143,23 @@ func (r *Repository) init(ctx context.Context, o InitOptions) error {
 	if err := CheckRefName("refs/heads/" + o.DefaultBranch); err != nil {
 		return err
 	}
-	return r.engine.run(ctx, command{args: []string{
+	kind := layoutKind{r.storage, o.ObjectFormat}
+	if known, ok := r.engine.layouts.Load(kind); ok {
+		return known.(layout).write(r.dir, o.DefaultBranch)
+	}
+	err := r.engine.run(ctx, command{args: []string{
 		"init", "--quiet", "--bare", "--template=", "--object-format=" + o.ObjectFormat,
 		"--initial-branch=" + o.DefaultBranch, "--end-of-options", r.dir,
 	}})
+	if err != nil {
+		return err
+	}
+	made, err := readLayout(r.dir)
+	if err != nil {
+		return err
+	}
+	r.engine.layouts.Store(kind, made)
+	return nil
 }
 
 // create lets fill make the repository in a staging directory, and then moves it into place. Whatever goes wrong,
@@ -244,7 +257,7 @@ func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 
 // discard removes a directory by way of the trash, which it empties. The move makes it disappear as a whole.
 func (r *Repository) discard(dir string) error {
-	if err := r.setAside(dir, ""); err != nil {
+	if err := r.setAside(dir); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.trash()); err != nil {
@@ -253,8 +266,8 @@ func (r *Repository) discard(dir string) error {
 	return nil
 }
 
-// setAside moves a directory to the trash, to a place whose name begins like this. It does nothing where there is none.
-func (r *Repository) setAside(dir, prefix string) error {
+// setAside moves a directory to the trash. It does nothing where there is none.
+func (r *Repository) setAside(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	} else if err != nil {
@@ -263,7 +276,7 @@ func (r *Repository) setAside(dir, prefix string) error {
 	if err := os.MkdirAll(r.trash(), 0o700); err != nil {
 		return fmt.Errorf("removing %s: %w", dir, err)
 	}
-	into, err := os.MkdirTemp(r.trash(), prefix+"*")
+	into, err := os.MkdirTemp(r.trash(), "*")
 	if err != nil {
 		return fmt.Errorf("removing %s: %w", dir, err)
 	}

@@ -1,71 +1,35 @@
 package git
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 )
 
-// asideUnused is how the places in the trash begin whose content RemoveUnused has still to look at.
-const asideUnused = "unused-"
+// unusedPatience is how long RemoveUnused waits for writes that run. Most likely there will be something in the repository then.
+const unusedPatience = 10 * time.Second
 
 // RemoveUnused removes the repository as Remove does, if there is neither a ref nor an object in it. It reports whether the repository
-// is gone. A push that has begun has objects before it is decided, so nothing is lost that is accepted at the same time; after a crash
-// in the middle PutBack finds it.
-func (r *Repository) RemoveUnused() (gone bool, err error) {
-	if err := r.Check(); err != nil {
+// is gone. It is closed meanwhile, so nothing is lost that is accepted at the same time.
+func (r *Repository) RemoveUnused(ctx context.Context) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, unusedPatience)
+	defer cancel()
+	open, err := r.Close(ctx)
+	if err != nil {
 		return false, err
 	}
+	defer open()
 	if free, err := unused(r.dir); err != nil || !free {
-		return false, err
-	}
-	r.Evict()
-	if err := r.setAside(r.dir, asideUnused); err != nil {
-		return false, err
-	}
-	if used, err := r.PutBack(); err != nil || used {
 		return false, err
 	}
 	return true, r.Remove()
 }
 
-// PutBack puts the repository back into place that RemoveUnused has set aside, if there is something in it after all. It reports
-// whether it did. Whoever is going to remove what a crash may have left calls it first.
-func (r *Repository) PutBack() (used bool, err error) {
-	places, err := os.ReadDir(r.trash())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("looking into %s: %w", r.trash(), err)
-	}
-	for _, place := range places {
-		if !strings.HasPrefix(place.Name(), asideUnused) {
-			continue
-		}
-		aside := filepath.Join(r.trash(), place.Name(), "git")
-		free, err := unused(aside)
-		if free || errors.Is(err, fs.ErrNotExist) {
-			continue // it may be removed, or is being removed
-		}
-		if err == nil {
-			err = os.Rename(aside, r.dir)
-		}
-		if err != nil {
-			return false, fmt.Errorf("putting %s back: %w", r.dir, err)
-		}
-		_, _ = os.Remove(filepath.Dir(aside)), os.Remove(r.trash()) // as far as they are empty
-		return true, syncDir(filepath.Dir(r.dir))
-	}
-	return false, nil
-}
-
 // unused reports whether there is neither a ref nor an object in the directory of a repository, nor a place for the objects of a push.
 func unused(dir string) (bool, error) {
-	if refs, err := hasFileBelow(filepath.Join(dir, "refs")); err != nil || refs {
-		return false, err
-	}
-	if refs, err := packsRef(filepath.Join(dir, "packed-refs"), "refs/"); err != nil || refs {
+	if none, err := refless(dir); err != nil || !none {
 		return false, err
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, "objects"))
@@ -85,4 +49,13 @@ func unused(dir string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// refless reports whether there is no ref in the directory of a repository. A ref is packed before its file is removed.
+func refless(dir string) (bool, error) {
+	if refs, err := hasFileBelow(filepath.Join(dir, "refs")); err != nil || refs {
+		return false, err
+	}
+	refs, err := packsRef(filepath.Join(dir, "packed-refs"), "refs/")
+	return err == nil && !refs, err
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -37,7 +38,7 @@ func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
 			c := gittest.New(t, "sha1")
 			c.Commit(t, "README.md", "Hello.\n")
 			write(t, c, r.Dir())
-			g.Expect(r.RemoveUnused()).To(BeFalse())
+			g.Expect(r.RemoveUnused(t.Context())).To(BeFalse())
 			g.Expect(r.Check()).To(Succeed())
 		})
 	}
@@ -46,55 +47,39 @@ func TestRemoveUnused_removesOnlyWhatNothingWasWrittenTo(t *testing.T) {
 	storage := t.TempDir()
 	r, err := newEngine(t).Repository(storage, "a.git")
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = r.RemoveUnused()
+	_, err = r.RemoveUnused(t.Context())
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	g.Expect(r.Maintain(t.Context())).To(Succeed())
-	g.Expect(r.RemoveUnused()).To(BeTrue())
+	g.Expect(r.RemoveUnused(t.Context())).To(BeTrue())
 	g.Expect(os.ReadDir(storage)).To(BeEmpty())
 }
 
-// A crash comes between setting a repository aside and looking at it once more.
-func TestPutBack_bringsBackOnlyWhatIsUsed(t *testing.T) {
-	newAside := func(t *testing.T, fill func(r *git.Repository)) (r *git.Repository, storage string) {
-		t.Helper()
-		g, storage := NewWithT(t), t.TempDir()
-		r = repository(t, newEngine(t), storage, "a.git")
-		g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
-		fill(r)
-		g.Expect(r.SetAside()).To(Succeed())
-		g.Expect(r.Check()).To(MatchError(git.ErrNotFound))
-		return r, storage
-	}
-
-	t.Run("pushed", func(t *testing.T) {
-		g, c := NewWithT(t), gittest.New(t, "sha1")
-		id := c.Commit(t, "README.md", "Hello.\n")
-		r, storage := newAside(t, func(r *git.Repository) { c.Git(t, "push", "--quiet", r.Dir(), "main") })
-		g.Expect(r.PutBack()).To(BeTrue())
-		g.Expect(names(t, storage)).To(Equal([]string{"a.git"}))
-		g.Expect(r.Head(t.Context())).To(HaveField("Commit", id))
-		g.Expect(r.PutBack()).To(BeFalse(), "there is nothing any more")
-		g.Expect(r.RemoveUnused()).To(BeFalse())
-		g.Expect(r.Check()).To(Succeed())
-	})
-
-	for name, fill := range map[string]func(g *WithT, r *git.Repository){
-		"unused": func(*WithT, *git.Repository) {},
-		"unused, half removed": func(g *WithT, r *git.Repository) {
-			g.Expect(os.RemoveAll(filepath.Join(r.Dir(), "objects"))).To(Succeed())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			r, storage := newAside(t, func(r *git.Repository) { fill(g, r) })
-			g.Expect(r.PutBack()).To(BeFalse())
-			g.Expect(r.Check()).To(MatchError(git.ErrNotFound))
-			g.Expect(r.Remove()).To(Succeed())
-			g.Expect(os.ReadDir(storage)).To(BeEmpty())
-		})
-	}
-
+func TestRemoveUnused_waitsForAWriteAndKeepsWhatItHasWritten(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(repository(t, newEngine(t), filepath.Join(t.TempDir(), "unmounted"), "a.git").PutBack()).To(BeFalse())
+	one, other := fenced(t)
+	c := gittest.New(t, "sha1")
+	c.Commit(t, "README.md", "Hello.\n")
+	end := beginWrite(t, other)
+	removed := make(chan bool, 1)
+	go func() {
+		gone, err := one.RemoveUnused(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		removed <- gone
+	}()
+	g.Eventually(one.Closed).Should(BeTrue())
+	c.Git(t, "push", "--quiet", one.Dir(), "main")
+	end()
+	g.Eventually(removed).WithTimeout(20 * time.Second).Should(Receive(BeFalse()))
+	g.Expect(one.Check()).To(Succeed())
+}
+
+func TestRemoveUnused_refusesAWriteThatWasPrepared(t *testing.T) {
+	g := NewWithT(t)
+	one, other := fenced(t)
+	w, err := other.PrepareWrite()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer w.End()
+	g.Expect(one.RemoveUnused(t.Context())).To(BeTrue())
+	g.Expect(w.Begin()).To(MatchError(git.ErrClosed))
 }

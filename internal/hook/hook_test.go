@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -236,6 +237,34 @@ func TestTheVerifierStopsWhenTheHookIsGone(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("it goes on")
 	}
+}
+
+func TestExpect_forgetsWhenTheVerifierHasReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Server
+		asked, answer, forgotten := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		token, forget := s.Expect(func(context.Context, Push) Verdict {
+			close(asked)
+			<-answer
+			return Verdict{Accepted: true}
+		})
+		client, server := net.Pipe()
+		defer client.Close()
+		go s.answer(t.Context(), server)
+		if err := writePush(client, token, "", strings.NewReader("")); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		go func() { forget(); close(forgotten) }()
+		synctest.Wait()
+		select {
+		case <-forgotten:
+			t.Error("the push is forgotten while the verifier runs")
+		default:
+		}
+		close(answer)
+		<-forgotten
+	})
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {

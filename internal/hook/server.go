@@ -16,28 +16,39 @@ type Verifier func(ctx context.Context, push Push) Verdict
 // Server answers hooks. The zero Server is ready for use.
 type Server struct {
 	mu      sync.Mutex
-	pending map[string]Verifier
+	pending map[string]*expected
 }
 
-// Expect has the server answer one question with verify, that of the hook which knows the token. The caller calls forget
-// when the push has ended.
+// expected is a push whose hook has not asked yet. answered is closed when verify has returned, or is not called any more.
+type expected struct {
+	verify   Verifier
+	answered chan struct{}
+}
+
+// Expect has the server answer one question with verify, that of the hook which knows the token. The caller calls forget when the push has
+// ended. forget returns when verify has, so what verify uses can be closed afterwards.
 func (s *Server) Expect(verify Verifier) (token string, forget func()) {
 	token = rand.Text() + rand.Text() // more than 256 bits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending == nil {
-		s.pending = map[string]Verifier{}
+		s.pending = map[string]*expected{}
 	}
-	s.pending[token] = verify
-	return token, func() { s.take(token) }
+	e := &expected{verify, make(chan struct{})}
+	s.pending[token] = e
+	return token, func() {
+		if s.take(token) == nil {
+			<-e.answered
+		}
+	}
 }
 
-func (s *Server) take(token string) Verifier {
+func (s *Server) take(token string) *expected {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	verify := s.pending[token]
+	e := s.pending[token]
 	delete(s.pending, token)
-	return verify
+	return e
 }
 
 // Serve answers the hooks that connect to the listener, until ctx ends or the listener fails. It closes the listener,
@@ -77,10 +88,14 @@ func (s *Server) answer(ctx context.Context, conn net.Conn) {
 	}
 	token, push, err := readPush(conn)
 	v := Verdict{Text: "The server does not know this push. Nothing was changed."}
-	if verify := s.take(token); err != nil {
+	e := s.take(token)
+	if err != nil {
 		v.Text = err.Error() + ". Nothing was changed."
-	} else if verify != nil {
-		v = s.verify(ctx, cancel, conn, verify, push)
+	} else if e != nil {
+		v = s.verify(ctx, cancel, conn, e.verify, push)
+	}
+	if e != nil {
+		close(e.answered)
 	}
 	if conn.SetWriteDeadline(time.Now().Add(sendTimeout)) == nil {
 		_ = writeVerdict(conn, v) // a hook that hears nothing refuses

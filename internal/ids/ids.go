@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
 	"github.com/forgeplane/forgeplane/internal/frame"
@@ -79,7 +80,7 @@ var _ frame.Allocator = (*Allocator)(nil)
 
 // Allocate returns an id that it has given to nobody before and that no object of the kind of obj has. One that was pinned ahead
 // of the counter can come again when its object is deleted by then.
-func (a *Allocator) Allocate(ctx context.Context, obj frame.Identified) (int64, error) {
+func (a *Allocator) Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error) {
 	kind, err := a.kind(obj)
 	if err != nil {
 		return 0, err
@@ -117,7 +118,7 @@ func (a *Allocator) Next(ctx context.Context, kind string) (int64, error) {
 }
 
 // Holder returns the object of the kind of obj that holds this id, if it is not obj itself.
-func (a *Allocator) Holder(ctx context.Context, obj frame.Identified, id int64) (client.Object, error) {
+func (a *Allocator) Holder(ctx context.Context, obj v1alpha1.Identified, id int64) (client.Object, error) {
 	having, err := a.having(ctx, obj, id)
 	if err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (a *Allocator) Holder(ctx context.Context, obj frame.Identified, id int64) 
 }
 
 // having returns the objects of the kind of obj that have an id.
-func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]frame.Identified, error) {
+func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]v1alpha1.Identified, error) {
 	gvk, err := apiutil.GVKForObject(obj, a.writer.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind of %T: %w", obj, err)
@@ -144,9 +145,9 @@ func (a *Allocator) having(ctx context.Context, obj client.Object, id int64) ([]
 	if err != nil {
 		return nil, fmt.Errorf("looking up id %d: %w", id, err)
 	}
-	var objects []frame.Identified
+	var objects []v1alpha1.Identified
 	err = meta.EachListItem(found, func(o runtime.Object) error {
-		objects = append(objects, o.(frame.Identified))
+		objects = append(objects, o.(v1alpha1.Identified))
 		return nil
 	})
 	return objects, err

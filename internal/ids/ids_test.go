@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
+	"github.com/forgeplane/forgeplane/internal/index"
 )
 
 const namespace = "platform"
@@ -42,7 +41,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	w.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	w.Expect(catalog.AddIndexes(t.Context(), indexer{builder})).To(Succeed())
+	w.Expect(index.Add(t.Context(), indexer{builder})).To(Succeed())
 	w.client = builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if err := w.write(); err != nil {
@@ -79,7 +78,7 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 	return nil
 }
 
-func allocate(g Gomega, a *ids.Allocator, obj frame.Identified, n int) (all []int64) {
+func allocate(g Gomega, a *ids.Allocator, obj v1alpha1.Identified, n int) (all []int64) {
 	for range n {
 		id, err := a.Allocate(context.Background(), obj)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -119,7 +119,9 @@ func TestObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	}
 	objects[2].Labels["part"] = "db"
 	objects[2].OwnerReferences[0].UID = "2"
-	c, _ := startCache(t, (&Factory{}).CacheOptions("platform", true), objects...)
+	options := (&Factory{}).CacheOptions("platform", true)
+	options.ByObject = nil
+	c, _ := startCache(t, options, objects...)
 	var l corev1.ConfigMapList
 	g.Expect(c.List(t.Context(), &l, client.UnsafeDisableDeepCopy)).To(Succeed())
 	held := map[string]corev1.ConfigMap{}

@@ -1,4 +1,4 @@
-// Package informer makes informers that read what there is page by page, and knows when anything in them has changed.
+// Package informer makes informers that read what there is page by page, and knows when anything in them has changed of some kinds.
 //
 // By default client-go has objects streamed to it one by one, as events of a watch. Ten thousand custom resources take two
 // and a half times as much computing that way, on either side, as pages of a list do; the figures are in docs/benchmarks.md.
@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -24,25 +25,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// maxStores is how many informers a Revision can speak of.
-const maxStores = 32
+// maxKinds is of how many kinds a Revision can be.
+const maxKinds = 8
 
-// Revision is of what all informers hold. Two that are equal are of the same content.
-type Revision [maxStores]string
+// Revision is of what informers hold of some kinds, in their order. Two that are equal are of the same content.
+type Revision = [maxKinds]string
 
 // Factory makes the informers of one process.
 type Factory struct {
-	mu     sync.RWMutex
-	stores []cache.Store
+	mu sync.RWMutex
 	// byKind has the stores of the kinds of which there is one.
 	byKind map[string]cache.Store
 }
 
 // CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's. Servers have no right to the Secrets of
-// tenants; only with tenants those are here that are labelled for Forgeplane.
+// tenants; only with tenants those are here that are labelled for Forgeplane. Of ConfigMaps the one is there that has the features.
 func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options {
 	secrets := map[string]ctrlcache.Config{platform: {}}
 	if tenants {
@@ -51,7 +52,12 @@ func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options 
 	return ctrlcache.Options{
 		DefaultTransform: newSharing().transform,
 		NewInformer:      f.New,
-		ByObject:         map[client.Object]ctrlcache.ByObject{&corev1.Secret{}: {Namespaces: secrets}},
+		ByObject: map[client.Object]ctrlcache.ByObject{
+			&corev1.Secret{}: {Namespaces: secrets},
+			&corev1.ConfigMap{}: {
+				Namespaces: map[string]ctrlcache.Config{platform: {}}, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, feature.ConfigMap),
+			},
+		},
 	}
 }
 
@@ -97,7 +103,6 @@ func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync tim
 	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw), &ahead{}}, example, resync, indexers))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stores = append(f.stores, made.GetStore())
 	if f.byKind == nil {
 		f.byKind = map[string]cache.Store{}
 	}
@@ -123,16 +128,21 @@ func (f *Factory) Reached(kind string) (int64, bool) {
 	return revision, err == nil
 }
 
-// Revision returns that of what the informers hold now. A store changes its own part together with its content: whoever sees
-// a revision twice has read nothing in between that is newer. It reports false when that is not known.
-func (f *Factory) Revision() (r Revision, ok bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if len(f.stores) > maxStores {
+// Revision returns that of what the informers hold now of some kinds, named as for Reached. A store changes its own part together with its
+// content: whoever sees a revision twice has read nothing in between that is newer. It reports false when that is not known, as for a kind
+// that no informer holds, or more than one does.
+func (f *Factory) Revision(kinds []string) (r Revision, ok bool) {
+	if len(kinds) > maxKinds {
 		return r, false
 	}
-	for i, s := range f.stores {
-		if r[i] = s.LastStoreSyncResourceVersion(); r[i] == "" {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for i, kind := range kinds {
+		store := f.byKind[kind]
+		if store == nil {
+			return r, false
+		}
+		if r[i] = store.LastStoreSyncResourceVersion(); r[i] == "" {
 			return r, false
 		}
 	}

@@ -49,8 +49,9 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 		},
 	}
 	var factory Factory
+	kinds := []string{"*v1.ConfigMap"}
 	informer := factory.New(lw, &corev1.ConfigMap{}, 0, cache.Indexers{})
-	_, known := factory.Revision()
+	_, known := factory.Revision(kinds)
 	g.Expect(known).To(BeFalse())
 	go informer.RunWithContext(t.Context())
 	g.Expect(cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)).To(BeTrue())
@@ -60,18 +61,20 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 	for _, o := range informer.GetStore().List() {
 		g.Expect(o.(*corev1.ConfigMap).ManagedFields).To(BeEmpty())
 	}
-	first, known := factory.Revision()
+	first, known := factory.Revision(kinds)
 	g.Expect(known).To(BeTrue())
-	again, _ := factory.Revision()
+	again, _ := factory.Revision(kinds)
 	g.Expect(again).To(Equal(first))
 	events.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new", ResourceVersion: "8"}})
 	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there + 1))
-	second, _ := factory.Revision()
+	second, _ := factory.Revision(kinds)
 	g.Expect(second).NotTo(Equal(first))
 	events.Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new", ResourceVersion: "9"}})
 	g.Eventually(informer.GetStore().ListKeys).Should(HaveLen(there))
-	third, _ := factory.Revision()
+	third, _ := factory.Revision(kinds)
 	g.Expect(third).NotTo(Or(Equal(second), Equal(first)))
+	_, known = factory.Revision([]string{"*v1.ConfigMap", "*v1.Secret"})
+	g.Expect(known).To(BeFalse(), "of a kind that no informer holds")
 }
 
 func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
@@ -79,7 +82,9 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 	options := new(Factory).CacheOptions("platform", true)
 	var tenants, platform ctrlcache.Config
 	for o, by := range options.ByObject {
-		g.Expect(o).To(BeAssignableToTypeOf(&corev1.Secret{}))
+		if _, secret := o.(*corev1.Secret); !secret {
+			continue
+		}
 		tenants, platform = by.Namespaces[ctrlcache.AllNamespaces], by.Namespaces["platform"]
 		g.Expect(by.Namespaces).To(HaveLen(2))
 	}
@@ -110,6 +115,21 @@ func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {
 		g.Expect(kept.(*corev1.Secret).Data).To(BeEmpty(), "the credentials for a host are not kept in memory")
 		g.Expect(kept.(*corev1.Secret).ResourceVersion).To(Equal("7"))
 	}
+}
+
+func TestOfConfigMapsTheCacheHasThatOfTheFeaturesAlone(t *testing.T) {
+	g := NewWithT(t)
+	options := new(Factory).CacheOptions("platform", true)
+	g.Expect(options.ByObject).To(HaveLen(2))
+	for o, by := range options.ByObject {
+		if _, is := o.(*corev1.ConfigMap); is {
+			g.Expect(by.Field.String()).To(Equal("metadata.name=forgeplane-features"))
+			g.Expect(by.Namespaces).To(HaveLen(1))
+			g.Expect(by.Namespaces).To(HaveKey("platform"))
+			return
+		}
+	}
+	t.Error("it has all of them")
 }
 
 func TestOfServersTheCacheHasNoSecretOfTenants(t *testing.T) {

@@ -68,13 +68,13 @@ func (s *Scopes) Decide(ctx context.Context, source *v1alpha1.Project, target ca
 	if q.Own {
 		return Decide(q), nil
 	}
-	declared, err := s.catalog.JobTokenScopeOf(ctx, target)
+	declared, err := ScopeOf(ctx, s.catalog, target)
 	if err != nil {
 		return Refused, fmt.Errorf("looking up the job token scope of %s: %w", target.Path(), err)
 	}
 	if declared != nil {
 		q.Restricted = declared.Spec.Restricted()
-		if q.Listed, err = s.catalog.Allows(ctx, declared, source); err != nil {
+		if q.Listed, err = Allows(ctx, s.catalog, declared, source); err != nil {
 			return Refused, fmt.Errorf("looking up who is in the job token scope of %s: %w", target.Path(), err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package label knows what a label may say, and in which colors it is shown.
+// Package label knows what a label may say, in which colors it is shown, and which labels are in force.
 package label
 
 import (

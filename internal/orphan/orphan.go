@@ -18,7 +18,6 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/reference"
 )
 
 // grace is how long after it was made an object that was never in force waits for its user: who restores a backup may create the user
@@ -37,11 +36,11 @@ func NewCollector(c client.Client, live client.Reader, clk clock.PassiveClock) *
 	return &Collector{client: c, live: live, clock: clk}
 }
 
-// Unresolved is reference.Unresolved for a reference to a user, in a field of the spec of obj. Where the user is gone for good, and
+// Unresolved is frame.Unresolved for a reference to a user, in a field of the spec of obj. Where the user is gone for good, and
 // nobody but Forgeplane declares obj, it is removed: at once if it was in force, and otherwise a day after it was made.
-func (c *Collector) Unresolved(ctx context.Context, obj frame.Object, field string, ref v1alpha1.Reference, err error) error {
+func (c *Collector) Unresolved(ctx context.Context, obj v1alpha1.Object, field string, ref v1alpha1.Reference, err error) error {
 	if !errors.Is(err, catalog.ErrNotFound) {
-		return reference.Unresolved(field, err)
+		return frame.Unresolved(field, err)
 	}
 	again, removeErr := c.remove(ctx, obj, ref)
 	if removeErr != nil {
@@ -51,7 +50,7 @@ func (c *Collector) Unresolved(ctx context.Context, obj frame.Object, field stri
 }
 
 // remove removes obj if its user is gone for good. again is when that may be said, where it is too early.
-func (c *Collector) remove(ctx context.Context, obj frame.Object, ref v1alpha1.Reference) (again time.Duration, err error) {
+func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha1.Reference) (again time.Duration, err error) {
 	// Whoever names a user by name or path means whoever has it next as well.
 	if ref.ID == 0 || !obj.GetDeletionTimestamp().IsZero() {
 		return 0, nil
@@ -82,7 +81,7 @@ func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string
 
 // inForce reports whether an object was in force when it was last reconciled, and so had the user that it names. What a restored
 // status says is older than the object.
-func inForce(obj frame.Object) bool {
+func inForce(obj v1alpha1.Object) bool {
 	ready := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == obj.GetGeneration() &&
 		!ready.LastTransitionTime.Time.Before(obj.GetCreationTimestamp().Time)

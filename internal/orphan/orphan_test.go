@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/audit/audittest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
 	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/orphan"
 )
@@ -142,7 +143,7 @@ func TestUnresolved_leavesTimeForTheUserOfWhatWasRestored(t *testing.T) {
 			}
 			c := live(t, m)
 			collector := orphan.NewCollector(c, c, clocktesting.NewFakePassiveClock(noon))
-			f := frame.New[*v1alpha1.Membership](c, events.NewFakeRecorder(9))
+			f := frame.New[*v1alpha1.Membership](frame.Base{Client: c, Events: events.NewFakeRecorder(9), Catalog: catalogtest.New(t).Catalog()})
 			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
 			result, err := f.Run(t.Context(), m.DeepCopy(), func(ctx context.Context, m *v1alpha1.Membership) error {
 				return collector.Unresolved(ctx, m, "userRef", v1alpha1.Reference{ID: 7, UID: "ada"}, fmt.Errorf("user 7: %w", catalog.ErrNotFound))

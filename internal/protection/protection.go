@@ -1,7 +1,7 @@
 // Package protection decides who may do what to a ref. It is the only place where that is decided: pushes, merges and
 // commits made through the API all ask Decide.
 //
-// The package does no input or output of its own. What is dear to find out (is this push a fast-forward, does it touch
+// Decide does no input or output of its own. What is dear to find out (is this push a fast-forward, does it touch
 // owned files) comes as functions, which are called only when the answer depends on them.
 package protection
 

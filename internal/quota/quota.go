@@ -7,16 +7,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/fair"
-	"github.com/forgeplane/forgeplane/internal/target"
 )
 
 // Limits are how many objects there may be. 0 stands for any number.
@@ -181,7 +184,7 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 	return bound{
 		holder: fmt.Sprintf("tokens of %d", u.RESTID()), whose: "The user " + u.Spec.Username, what: "personal access tokens", limit: q.limits.Tokens,
 		count: func() (int, error) {
-			all, err := q.catalog.TokensOf(ctx, u)
+			all, err := accesstoken.Of(ctx, q.catalog, u)
 			number, now := 0, q.clock.Now()
 			for _, t := range all {
 				if !t.Spec.Revoked && (t.Spec.ExpiresAt == nil || now.Before(t.Spec.ExpiresAt.Time)) {
@@ -195,12 +198,11 @@ func (q *Quota) tokens(ctx context.Context, t *v1alpha1.AccessToken) (bound, err
 
 // setting is the bound of what belongs to a project or group.
 func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
-	what := settings(obj)
-	project, group := target.Refs(obj)
-	if q.limits.Settings == 0 || what == "" || project == nil && group == nil {
+	setting, ok := obj.(v1alpha1.Targeted)
+	if !ok || q.limits.Settings == 0 {
 		return bound{}, nil
 	}
-	of, err := q.catalog.Target(ctx, obj.GetNamespace(), project, group)
+	of, err := q.catalog.Target(ctx, setting)
 	if err != nil {
 		return bound{}, err
 	}
@@ -211,30 +213,22 @@ func (q *Quota) setting(ctx context.Context, obj client.Object) (bound, error) {
 	case *v1alpha1.Group:
 		whose = "The group " + o.Spec.Path
 	}
+	what := plural(setting)
 	return bound{
 		holder: what + " of " + string(of.GetUID()), whose: whose, what: what, limit: q.limits.Settings,
-		count: func() (int, error) { return q.catalog.CountOf(ctx, obj, of) },
+		count: func() (int, error) { return q.catalog.CountOf(ctx, setting, of) },
 	}, nil
 }
 
-// settings are what objects of a kind are called that belong to a project or group; empty for other kinds.
-func settings(obj client.Object) string {
-	switch obj.(type) {
-	case *v1alpha1.Label:
-		return "labels"
-	case *v1alpha1.Badge:
-		return "badges"
-	case *v1alpha1.ProtectedBranch:
-		return "protected branches"
-	case *v1alpha1.Membership:
-		return "members"
-	case *v1alpha1.TriggerToken:
-		return "trigger tokens"
-	case *v1alpha1.DeployKey:
-		return "deploy keys"
-	case *v1alpha1.RemoteMirror:
-		return "remote mirrors"
-	default:
-		return ""
+var capital = regexp.MustCompile("[A-Z]")
+
+// plural is what objects of a kind are called, as in "protected branches".
+func plural(kind v1alpha1.Object) string {
+	name := reflect.TypeOf(kind).Elem().Name()
+	words := strings.ToLower(strings.TrimSpace(capital.ReplaceAllString(name, " $0")))
+	words = strings.TrimSuffix(words, "ship") // the API calls them members
+	if strings.HasSuffix(words, "ch") {
+		return words + "es"
 	}
+	return words + "s"
 }

@@ -17,7 +17,6 @@ const (
 	actionSetHead = "set-head"
 	actionMove    = "move"
 	actionDestroy = "destroy"
-	actionPutBack = "put-back"
 )
 
 // Audited finds repositories for controllers, each of which gets them as handles that tell of each write.
@@ -133,7 +132,12 @@ func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, e
 
 // SetHead makes a branch the default one, as that of git.Repository does.
 func (h *Handle) SetHead(ctx context.Context, branch string) error {
-	err := h.repo.SetHead(ctx, branch)
+	ctx, end, err := h.repo.BeginWrite(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	err = h.repo.SetHead(ctx, branch)
 	ref := audit.Ref{Name: "HEAD", New: "refs/heads/" + branch, Result: audit.Done}
 	if err != nil {
 		ref.Result = audit.Failed
@@ -164,20 +168,11 @@ func (h *Handle) Remove(ctx context.Context) error {
 
 // RemoveUnused removes the repository if nothing was ever written to it, as that of git.Repository does.
 func (h *Handle) RemoveUnused(ctx context.Context) (gone bool, err error) {
-	gone, err = h.repo.RemoveUnused()
+	gone, err = h.repo.RemoveUnused(ctx)
 	if gone || err != nil {
 		h.tell(ctx, err, audit.Event{Action: actionDestroy, Reason: "there is neither a ref nor an object in it"})
 	}
 	return gone, err
-}
-
-// PutBack puts back into place what RemoveUnused has set aside, as that of git.Repository does.
-func (h *Handle) PutBack(ctx context.Context) error {
-	used, err := h.repo.PutBack()
-	if used {
-		h.tell(ctx, err, audit.Event{Action: actionPutBack})
-	}
-	return err
 }
 
 func (h *Handle) tell(ctx context.Context, err error, e audit.Event) {

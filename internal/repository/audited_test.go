@@ -31,7 +31,6 @@ func TestHandle_tellsOfEachWriteOnce(t *testing.T) {
 	}
 	g.Expect(h.Import(ctx, git.ImportOptions{URL: "https://git.example.com/a.git"})).To(Succeed(), "there is a repository")
 	g.Expect(h.Move(ctx, h)).To(Succeed(), "it is there")
-	g.Expect(h.PutBack(ctx)).To(Succeed())
 	g.Expect(h.SetHead(ctx, "next")).To(Succeed())
 	g.Expect(h.SetHead(ctx, "..")).NotTo(Succeed())
 	g.Expect(h.RemoveUnused(ctx)).To(BeTrue())

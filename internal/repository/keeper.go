@@ -34,17 +34,16 @@ var DefaultLimits = Limits{Concurrency: 2, Timeout: time.Hour, Delay: 10 * time.
 type Keeper struct {
 	repositories *Repositories
 	client       client.Reader
-	writers      *git.Writers
 	limits       Limits
 	queue        workqueue.TypedDelayingInterface[types.NamespacedName]
 	turns        *turns
 	seconds      *prometheus.HistogramVec
 }
 
-// NewKeeper returns a keeper that gives way to whoever closes a repository for writers. It registers its metrics.
-func NewKeeper(r *Repositories, c client.Reader, w *git.Writers, l Limits, metrics prometheus.Registerer) (*Keeper, error) {
+// NewKeeper returns a keeper that gives way to whoever closes a repository. It registers its metrics.
+func NewKeeper(r *Repositories, c client.Reader, l Limits, metrics prometheus.Registerer) (*Keeper, error) {
 	k := &Keeper{
-		repositories: r, client: c, writers: w, limits: l, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
+		repositories: r, client: c, limits: l, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "forgeplane_repository_maintenance_duration_seconds",
 			Help:    "How long the maintenance of repositories took, by result: done, failed, or interrupted by a move or the end of the process.",
@@ -69,10 +68,7 @@ func (k *Keeper) Pushed(project types.NamespacedName) {
 func (k *Keeper) NeedLeaderElection() bool { return false }
 
 // Start maintains repositories until ctx ends.
-func (k *Keeper) Start(ctx context.Context) error {
-	k.turns.run(ctx)
-	return nil
-}
+func (k *Keeper) Start(ctx context.Context) error { return k.turns.run(ctx) }
 
 func (k *Keeper) work(ctx context.Context, project types.NamespacedName) {
 	// Where it fails, the next push is the next occasion.
@@ -92,9 +88,14 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	yielding, end, err := k.writers.BeginYielding(ctx, repo)
-	if errors.Is(err, git.ErrClosed) {
-		return nil // whoever moves it leaves it packed
+	yielding, end, err := repo.BeginYielding(ctx)
+	switch {
+	case errors.Is(err, git.ErrClosed): // whoever moves it leaves it packed
+		return nil
+	case errors.Is(err, git.ErrNotFound): // it was deleted
+		return nil
+	case err != nil:
+		return err
 	}
 	defer end()
 	limited, cancel := context.WithTimeoutCause(yielding, k.limits.Timeout, fmt.Errorf("it took longer than %s", k.limits.Timeout))

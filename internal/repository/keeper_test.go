@@ -26,7 +26,6 @@ import (
 type kept struct {
 	*shop
 	keeper  *repository.Keeper
-	writers git.Writers
 	metrics *prometheus.Registry
 }
 
@@ -38,7 +37,7 @@ func keep(t *testing.T, l repository.Limits) *kept {
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(k.project).WithStatusSubresource(k.project).Build()
 	var err error
-	k.keeper, err = repository.NewKeeper(k.repos, c, &k.writers, l, k.metrics)
+	k.keeper, err = repository.NewKeeper(k.repos, c, l, k.metrics)
 	g.Expect(err).NotTo(HaveOccurred())
 	start(t, k.keeper)
 	return k
@@ -98,10 +97,11 @@ func TestPushesThatComeFastAreOneOccasionForMaintenance(t *testing.T) {
 func TestARepositoryThatIsClosedIsNotMaintained(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
-	g.Expect(k.writers.Close(t.Context(), k.git)).To(Succeed())
+	open, err := k.git.Close(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
 	k.pushed(t)
 	g.Consistently(k.runs(t)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
-	k.writers.Open(k.git)
+	open()
 	k.pushed(t)
 	g.Eventually(k.runs(t)).WithTimeout(20 * time.Second).Should(HaveKey("done"))
 }
@@ -121,7 +121,7 @@ func TestKeeper_worksForTheTenant(t *testing.T) {
 	}))
 	engine, err := git.NewEngine(t.Context(), git.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
-	k, err := repository.NewKeeper(repository.New(engine, cat), base, &git.Writers{}, repository.Limits{Concurrency: 1, Timeout: time.Minute}, prometheus.NewRegistry())
+	k, err := repository.NewKeeper(repository.New(engine, cat), base, repository.Limits{Concurrency: 1, Timeout: time.Minute}, prometheus.NewRegistry())
 	g.Expect(err).NotTo(HaveOccurred())
 	start(t, k)
 	k.Pushed(client.ObjectKeyFromObject(s.project))

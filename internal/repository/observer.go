@@ -51,10 +51,7 @@ func (o *Observer) NeedLeaderElection() bool { return false }
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
 
 // Start observes until ctx ends.
-func (o *Observer) Start(ctx context.Context) error {
-	o.turns.run(ctx)
-	return nil
-}
+func (o *Observer) Start(ctx context.Context) error { return o.turns.run(ctx) }
 
 func (o *Observer) work(ctx context.Context, project types.NamespacedName) {
 	err := o.observe(ctx, project)

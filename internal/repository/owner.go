@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // owners is the directory of a shard that has a file for the repository of each project, by which the repository can be retained
@@ -65,7 +66,7 @@ func Cluster(ctx context.Context, live client.Reader) (types.UID, error) {
 // Own writes down on its shard that a project has the repository at its path, unless that stands there already. It is to be called
 // before the repository is there. place is asked where the project has not been written down before.
 func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
-	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 
 // Disown removes what Own has written of a project. It does nothing where that is not there.
 func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
-	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
 		return err
 	}
@@ -135,12 +136,11 @@ func forget(file string) error {
 // Left returns what the shards say of the repositories of earlier projects with the namespace and name of a project. A shard that is not
 // ready, or cannot be read, says nothing: it may not keep projects from the other shards.
 func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*Owner, err error) {
-	storages, err := r.catalog.Storages(ctx)
+	storages, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, r.catalog)
 	if err != nil {
 		return nil, err
 	}
-	for i := range storages {
-		s := &storages[i]
+	for _, s := range storages {
 		if meta.IsStatusConditionFalse(s.Status.Conditions, v1alpha1.ConditionReady) {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // records is the directory of a shard that has a file for each retained repository on it, so that the shard alone says whose they
@@ -46,7 +47,7 @@ func recordName(path string) string {
 
 // Record writes down on its shard whose a retained repository was, unless that stands there already. The shard has to be mounted.
 func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
-	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 
 // Forget removes what Record has written. It does nothing where that is not there.
 func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
-	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRe
 
 // Recorded returns what a shard says of a repository at the path of a project; nil when it says nothing.
 func (r *Repositories) Recorded(ctx context.Context, storage string, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
-	s, err := r.catalog.Storage(ctx, storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 	if p.Status.Storage == "" || p.RESTID() == 0 {
 		return nil, ErrNoStorage
 	}
-	s, err := r.catalog.Storage(ctx, p.Status.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
@@ -44,7 +45,7 @@ func PathOfRetained(r *v1alpha1.RetainedRepository) string {
 
 // OfRetained returns a retained repository, whether it exists or not. It gives catalog.ErrNotFound when the shard is not declared.
 func (r *Repositories) OfRetained(ctx context.Context, retained *v1alpha1.RetainedRepository) (*git.Repository, error) {
-	s, err := r.catalog.Storage(ctx, retained.Spec.Storage)
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
 		return nil, err
 	}

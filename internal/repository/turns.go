@@ -6,9 +6,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/job"
 )
 
 // turns is work for projects that nobody waits for, so many at once, in which tenants take turns. Work for one project does not overlap:
@@ -19,10 +21,7 @@ type turns struct {
 	// tenant says whom the work for a project is counted for.
 	tenant func(ctx context.Context, project types.NamespacedName) fair.Key
 	work   func(ctx context.Context, project types.NamespacedName)
-
-	mu    sync.Mutex
-	queue *fair.Queue[types.NamespacedName]
-	all   sync.WaitGroup
+	jobs   *job.Pool[types.NamespacedName]
 }
 
 // newTurns returns turns in slots that it names, for work for what is due.
@@ -31,43 +30,30 @@ func newTurns(
 	work func(ctx context.Context, project types.NamespacedName),
 ) *turns {
 	return &turns{
-		due: due, work: work, queue: fair.NewQueue[types.NamespacedName](fair.New(name, name, l)),
+		due: due, work: work, jobs: job.New[types.NamespacedName](job.Options{Name: name, Limits: l, Clock: clock.RealClock{}}),
 		tenant: func(ctx context.Context, project types.NamespacedName) fair.Key { return r.tenantOf(ctx, c, project) },
 	}
 }
 
 // run works until ctx ends.
-func (t *turns) run(ctx context.Context) {
+func (t *turns) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, t.due.ShutDown)
 	defer stop()
-	defer t.all.Wait()
+	var working sync.WaitGroup
+	defer working.Wait()
+	working.Go(func() { _ = t.jobs.Start(ctx) })
 	for {
 		project, down := t.due.Get()
 		if down {
-			return
+			return nil
 		}
-		k := t.tenant(ctx, project)
-		t.mu.Lock()
-		t.queue.Add(k, project)
-		t.dispatch(ctx)
-		t.mu.Unlock()
-	}
-}
-
-// dispatch starts what may start. The caller holds the lock.
-func (t *turns) dispatch(ctx context.Context) {
-	for ctx.Err() == nil {
-		project, hold := t.queue.Next(func(types.NamespacedName) bool { return true })
-		if hold == nil {
-			return
-		}
-		t.all.Go(func() {
-			t.work(ctx, project)
-			t.due.Done(project)
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.queue.Done(hold)
-			t.dispatch(ctx)
+		t.jobs.Begin(project, job.Job{
+			Tenant: t.tenant(ctx, project),
+			Run: func(ctx context.Context, _ func(string)) error {
+				t.work(ctx, project)
+				return nil
+			},
+			Ended: func(context.Context) { t.due.Done(project) },
 		})
 	}
 }

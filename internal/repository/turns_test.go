@@ -39,7 +39,7 @@ func TestWhatFollowsAPush_ofOneTenantDoesNotHoldUpAnother(t *testing.T) {
 		"keeper": func(c client.Client) (follower, error) {
 			l := repository.DefaultLimits
 			l.Delay = 0
-			return repository.NewKeeper(repository.New(engine, catalog.New(c)), c, &git.Writers{}, l, prometheus.NewRegistry())
+			return repository.NewKeeper(repository.New(engine, catalog.New(c)), c, l, prometheus.NewRegistry())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

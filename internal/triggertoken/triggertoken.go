@@ -1,4 +1,4 @@
-// Package triggertoken makes the values of trigger tokens, and says which ones are good.
+// Package triggertoken makes the values of trigger tokens, says which ones are good, and finds the tokens.
 package triggertoken
 
 import (

@@ -31,7 +31,7 @@ const (
 	pause = 5 * time.Millisecond
 )
 
-// Store is where servers note what they have written; the activity database is.
+// Store is where servers note what they have written; a Written is.
 type Store interface {
 	// Wrote notes the newest revision of each kind that a server has written.
 	Wrote(ctx context.Context, server string, revisions map[string]int64) error

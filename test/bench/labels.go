@@ -1,18 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
@@ -21,7 +13,6 @@ import (
 const (
 	listedLabels  = 200
 	appliedLabels = 1000
-	applyRounds   = 3
 )
 
 func (b *bench) measureLabels(ctx context.Context) error {
@@ -36,10 +27,20 @@ func (b *bench) measureLabels(ctx context.Context) error {
 				return err
 			}
 		}
-		if b.wants(rowLabelApply) {
-			return r.measureApply(ctx)
+		if !b.wants(rowLabelApply) {
+			return nil
 		}
-		return nil
+		o, k, err := r.measureApply(ctx, applied{
+			what: "labels", controller: "label", kind: &v1alpha1.Label{}, list: &v1alpha1.LabelList{},
+			before: func(namespace string) []testbed.Object {
+				return []testbed.Object{newGroup(namespace), newProject(namespace, projectName(0), "")}
+			},
+			objects: func(namespace string) []testbed.Object {
+				return objectsOf(labelsOf(namespace, projectName(0), appliedLabels))
+			},
+		})
+		b.record(rowLabelApply, o, k)
+		return err
 	})
 }
 
@@ -92,92 +93,4 @@ func labelsOf(namespace, project string, number int) []*v1alpha1.Label {
 		}
 	}
 	return all
-}
-
-// measureApply applies files as whoever has his labels in Git does. Without Forgeplane nobody does anything about them.
-func (r *rest) measureApply(ctx context.Context) error {
-	ours := func(round int) (float64, error) {
-		if !r.Running() {
-			if err := r.StartForgeplane(ctx); err != nil {
-				return 0, err
-			}
-		}
-		if err := r.AwaitServing(ctx); err != nil {
-			return 0, err
-		}
-		namespace := fmt.Sprintf("applied-%d", round)
-		if err := r.newNamespace(ctx, namespace); err != nil {
-			return 0, err
-		}
-		if err := r.Create(ctx, newGroup(namespace), newProject(namespace, projectName(0), "")); err != nil {
-			return 0, err
-		}
-		return r.applyUntilReady(ctx, namespace)
-	}
-	bare := func(round int) (float64, error) {
-		if err := r.StopForgeplane(); err != nil {
-			return 0, err
-		}
-		namespace := fmt.Sprintf("bare-%d", round)
-		if err := r.newNamespace(ctx, namespace); err != nil {
-			return 0, err
-		}
-		begun := time.Now()
-		err := r.apply(ctx, namespace)
-		took := time.Since(begun)
-		if err != nil {
-			return 0, err
-		}
-		// Forgeplane is not to find them when it starts again.
-		return took.Seconds(), r.Client().DeleteAllOf(ctx, &v1alpha1.Label{}, client.InNamespace(namespace))
-	}
-	o, k, err := alternate(exactly(applyRounds), ours, bare)
-	r.bench.record(rowLabelApply, o, k)
-	return err
-}
-
-func (r *rest) newNamespace(ctx context.Context, name string) error {
-	return r.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-}
-
-// applyUntilReady applies the labels of a namespace, and returns how many seconds it took until the last one was seen to be
-// ready.
-func (r *rest) applyUntilReady(ctx context.Context, namespace string) (float64, error) {
-	if err := r.AwaitQuiet(ctx, "label", 0); err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("%d labels were not ready within %s", appliedLabels, readyTimeout))
-	defer cancel()
-	events, err := follow(ctx, r.Client(), &v1alpha1.LabelList{}, client.InNamespace(namespace))
-	if err != nil {
-		return 0, err
-	}
-	begun := time.Now()
-	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.Go(func() error {
-		err := r.apply(ctx, namespace)
-		r.bench.say("kubectl had applied %d labels after %.2f s", appliedLabels, time.Since(begun).Seconds())
-		return err
-	})
-	tasks.Go(func() error {
-		return awaitReady(ctx, events, appliedLabels, func(*v1alpha1.Label) bool { return true })
-	})
-	err = tasks.Wait()
-	return time.Since(begun).Seconds(), err
-}
-
-// apply applies a file with the labels of a namespace: of JSON, which is YAML as well.
-func (r *rest) apply(ctx context.Context, namespace string) error {
-	var text bytes.Buffer
-	for _, l := range labelsOf(namespace, projectName(0), appliedLabels) {
-		l.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Label"))
-		if err := json.NewEncoder(&text).Encode(l); err != nil {
-			return err
-		}
-	}
-	file := filepath.Join(r.bench.directory, namespace+".json")
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
-		return err
-	}
-	return r.Kubectl(ctx, "apply", "--filename="+file)
 }

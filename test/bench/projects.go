@@ -14,7 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/test/bench/testbed"
 )
 
-// measureProjects compares what a client does who makes a project, and uses it at once, with the same over the API of Kubernetes.
+const appliedProjects = 2500
+
 func (b *bench) measureProjects(ctx context.Context) error {
 	return b.with(ctx, "projects", func(ctx context.Context, t *testbed.Testbed) error {
 		l, err := newCreators(t)
@@ -22,33 +23,61 @@ func (b *bench) measureProjects(ctx context.Context) error {
 			return err
 		}
 		r := &rest{load: l, bench: b}
-		if err := r.introduce(ctx); err != nil {
-			return err
+		if b.wants(rowProjectCreate, rowProjectUse) {
+			if err := r.measureProjectRequests(ctx); err != nil {
+				return err
+			}
 		}
-		var group v1alpha1.Group
-		if err := r.Client().Get(ctx, client.ObjectKey{Namespace: restNamespace, Name: restNamespace}, &group); err != nil {
-			return fmt.Errorf("reading the group of the projects: %w", err)
+		if !b.wants(rowProjectReady) {
+			return nil
 		}
-		if b.wants(rowProjectCreate) {
-			err = r.compareCreates(ctx, rowProjectCreate, "project",
-				func(n int) error { return r.postProject(ctx, group.Spec.ID, fmt.Sprintf("over-rest-%d", n)) },
-				func(n int) error {
-					return r.Client().Create(ctx, newProject(restNamespace, fmt.Sprintf("over-kubernetes-%d", n), ""))
-				})
-		}
-		if err != nil || !b.wants(rowProjectUse) {
-			return err
-		}
-		return r.compareCreates(ctx, rowProjectUse, "project",
-			func(n int) error {
-				path := fmt.Sprintf("used-over-rest-%d", n)
-				return errors.Join(r.postProject(ctx, group.Spec.ID, path), r.postFile(ctx, path))
-			},
-			func(n int) error {
-				path := fmt.Sprintf("used-over-kubernetes-%d", n)
-				return errors.Join(r.awaitProject(ctx, newProject(restNamespace, path, "")), r.postFile(ctx, path))
-			})
+		o, k, err := r.measureApply(ctx, applied{
+			what: "projects", controller: "project", kind: &v1alpha1.Project{}, list: &v1alpha1.ProjectList{},
+			before:  func(namespace string) []testbed.Object { return []testbed.Object{newGroup(namespace)} },
+			objects: func(namespace string) []testbed.Object { return objectsOf(newProjects(namespace, appliedProjects)) },
+		})
+		b.record(rowProjectReady, perSecond(appliedProjects, o), perSecond(appliedProjects, k))
+		return err
 	})
+}
+
+// newProjects are projects that begin with nothing, in the group of the name of their namespace.
+func newProjects(namespace string, number int) []*v1alpha1.Project {
+	all := make([]*v1alpha1.Project, number)
+	for n := range all {
+		all[n] = newProject(namespace, projectName(n), "")
+	}
+	return all
+}
+
+// measureProjectRequests compares what a client does who makes a project, and uses it at once, with the same over the API of Kubernetes.
+func (r *rest) measureProjectRequests(ctx context.Context) (err error) {
+	if err := r.introduce(ctx); err != nil {
+		return err
+	}
+	var group v1alpha1.Group
+	if err := r.Client().Get(ctx, client.ObjectKey{Namespace: restNamespace, Name: restNamespace}, &group); err != nil {
+		return fmt.Errorf("reading the group of the projects: %w", err)
+	}
+	if r.bench.wants(rowProjectCreate) {
+		err = r.compareCreates(ctx, rowProjectCreate, "project",
+			func(n int) error { return r.postProject(ctx, group.Spec.ID, fmt.Sprintf("over-rest-%d", n)) },
+			func(n int) error {
+				return r.Client().Create(ctx, newProject(restNamespace, fmt.Sprintf("over-kubernetes-%d", n), ""))
+			})
+	}
+	if err != nil || !r.bench.wants(rowProjectUse) {
+		return err
+	}
+	return r.compareCreates(ctx, rowProjectUse, "project",
+		func(n int) error {
+			path := fmt.Sprintf("used-over-rest-%d", n)
+			return errors.Join(r.postProject(ctx, group.Spec.ID, path), r.postFile(ctx, path))
+		},
+		func(n int) error {
+			path := fmt.Sprintf("used-over-kubernetes-%d", n)
+			return errors.Join(r.awaitProject(ctx, newProject(restNamespace, path, "")), r.postFile(ctx, path))
+		})
 }
 
 func (r *rest) postProject(ctx context.Context, group int64, path string) error {

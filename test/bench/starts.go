@@ -81,7 +81,7 @@ func (b *bench) newClone(cold bool) (*clone, error) {
 		assets := filepath.Join(c.directory, "bin", "k8s")
 		c.binaries = controlplane.Binaries{
 			Etcd: filepath.Join(assets, "etcd"), APIServer: filepath.Join(assets, "kube-apiserver"),
-			ControllerManager: filepath.Join(assets, "kube-controller-manager"), Kubectl: filepath.Join(assets, "kubectl"),
+			Controllers: filepath.Join(assets, "controllers"), Kubectl: filepath.Join(assets, "kubectl"),
 		}
 		c.env = append(c.env,
 			"GOCACHE="+filepath.Join(b.directory, "go-cache"), "GOMODCACHE="+filepath.Join(b.directory, "go-modules"),

@@ -35,10 +35,11 @@ homeNamespace: homes
 rootGroups: [{namespace: team-a, path: team-a}, {namespace: platform, path: "*"}]
 egress: {allowPrivateTargets: [10.0.0.0/8, "fd00::/8", 127.0.0.1, git.internal], allowTargetPorts: [80, 443, 8443]}
 mirrors: {concurrency: 5, concurrencyPerHost: 2, timeout: 30m}
-limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, requestMemoryTotal: 512Mi, connectionsPerAddress: 2000, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, refs: 2000000, importSize: "0", importUnpackedSize: 7Gi, importTimeout: 1h}
+limits: {gitMemory: 2Gi, gitMemoryTotal: 3Gi, requestMemoryTotal: 512Mi, uploadDiskTotal: 20Gi, connectionsPerAddress: 2000, gitCPU: 5m, archiveSize: 1Gi, pushSize: 500Mi, pushUnpackedSize: 5Gi, repositorySize: 0, refs: 2000000, importSize: "0", importUnpackedSize: 7Gi, importTimeout: 1h}
 rateLimit: {authenticated: 5000, unauthenticated: 0, gitAuthenticated: 600, gitUnauthenticated: 0, failedSignIns: 5}
 slots: {number: {git: 128, walks: 8}, perCaller: 10, reserved: 50}
 quotas: {projects: 10, groups: 5, tokens: 0, settings: 100, retained: 20, retainedSize: 30Gi}
+features: {changelog_commits_limitation: false, ci_job_token_scope: true, mr_approved_filter: true, restrict_merge_status_recheck: true, ssh_certificates_rest_endpoints: true}
 trustedProxies: [10.0.0.0/8, "fd00::/8"]
 repositories: {size: 1Ti, className: fast, accessMode: ReadWriteMany}
 activityDatabase: {size: 2Gi, className: local}
@@ -165,8 +166,9 @@ var _ = Describe("The chart", func() {
 			"--quota-retained=20", "--quota-retained-size=30Gi",
 			"--home-namespace=homes", "--external-url=https://forge.example", "--kubernetes-url=https://kubernetes.example:6443", "--runtime-dir=/tmp/forgeplane/run",
 			"--rate-limit-authenticated=5000", "--rate-limit-unauthenticated=0", "--rate-limit-git-authenticated=600", "--rate-limit-git-unauthenticated=0",
-			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--request-memory-total=512Mi", "--max-connections-per-address=2000", "--slots-per-caller=10", "--slots-reserved=50",
-			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--trusted-proxies=10.0.0.0/8,fd00::/8",
+			"--rate-limit-failed-sign-ins=5", "--slots=git=128", "--slots=walks=8", "--request-memory-total=512Mi", "--upload-disk-total=20Gi", "--max-connections-per-address=2000", "--slots-per-caller=10", "--slots-reserved=50",
+			"--quota-projects=10", "--quota-groups=5", "--quota-tokens=0", "--quota-settings=100", "--feature=changelog_commits_limitation=false", "--feature=ci_job_token_scope=true", "--feature=mr_approved_filter=true",
+			"--feature=restrict_merge_status_recheck=true", "--feature=ssh_certificates_rest_endpoints=true", "--trusted-proxies=10.0.0.0/8,fd00::/8",
 			"--metrics-address=:9090", "--verbose", "--concurrency=3",
 		}))
 		Expect(args(render(image), "all")).To(ContainElement("--external-url=http://forgeplane.forgeplane-system.svc"))

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 const (
@@ -78,7 +78,7 @@ var _ = throughEachDoor("Personal access tokens", func(d *door) {
 		Expect(api.List(ctx, &tokens)).To(Succeed())
 		text, err := json.Marshal(tokens.Items)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(And(ContainSubstring(catalog.Digest(rotated.Token)),
+		Expect(string(text)).To(And(ContainSubstring(credential.Digest(rotated.Token)),
 			Not(ContainSubstring(made.Token)), Not(ContainSubstring(rotated.Token))))
 	})
 

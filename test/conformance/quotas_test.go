@@ -119,10 +119,11 @@ func (b bounded) post(d *door, what corev1.ResourceName) string {
 // objects are what the namespace has, and what Forgeplane keeps for it elsewhere.
 func (b bounded) objects() (all []string) {
 	GinkgoHelper()
-	for _, l := range []client.ObjectList{
-		&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.LabelList{}, &v1alpha1.ProtectedBranchList{}, &v1alpha1.RemoteMirrorList{},
-		&v1alpha1.TriggerTokenList{}, &v1alpha1.MembershipList{}, &corev1.SecretList{},
-	} {
+	lists := []client.ObjectList{&corev1.SecretList{}}
+	for _, kind := range v1alpha1.Kinds() {
+		lists = append(lists, kind.NewList())
+	}
+	for _, l := range lists {
 		Expect(api.List(context.Background(), l, client.InNamespace(b.quota.Namespace))).To(Succeed())
 		all = append(all, names(l, func(client.Object) bool { return true })...)
 	}

@@ -22,7 +22,6 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/declare"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/registration"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
@@ -239,7 +238,7 @@ spec: {projectRef: {name: app}, branch: main}
 			Description: gitlab.Ptr("Nightly"),
 		})
 		Expect(err).NotTo(HaveOccurred())
-		left := func(g Gomega) (all []frame.Object) {
+		left := func(g Gomega) (all []v1alpha1.Object) {
 			var members v1alpha1.MembershipList
 			var tokens v1alpha1.AccessTokenList
 			var triggers v1alpha1.TriggerTokenList

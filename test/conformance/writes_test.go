@@ -18,7 +18,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/audit"
-	"github.com/forgeplane/forgeplane/internal/claim"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/rights"
 )
@@ -74,7 +74,8 @@ func seenWrites() map[objectWrite]int {
 	verbs := map[string]string{"create": "create", "update": "update", "patch": "update", "delete": "delete"}
 	Expect(rights.Each(bytes.NewReader(log), forgeplane.Namespace, func(account string, e *auditv1.Event) {
 		ref, verb := e.ObjectRef, verbs[e.Verb]
-		ours := ref.APIGroup == v1alpha1.GroupVersion.Group || ref.Resource == "secrets" && ref.Name != servingSecret
+		ours := ref.APIGroup == v1alpha1.GroupVersion.Group || ref.Resource == "secrets" && ref.Name != servingSecret ||
+			ref.Resource == "configmaps" && ref.Name == feature.ConfigMap
 		if !ours || verb == "" || ref.Subresource != "" || e.ResponseStatus == nil || e.ResponseStatus.Code >= http.StatusMultipleChoices {
 			return
 		}
@@ -92,14 +93,14 @@ func inForce() map[audit.Object]bool {
 	for gvk := range api.Scheme().AllKnownTypes() {
 		obj, err := api.Scheme().New(gvk)
 		Expect(err).NotTo(HaveOccurred())
-		if _, identified := obj.(claim.Identified); !identified {
+		if _, identified := obj.(v1alpha1.Identified); !identified {
 			continue
 		}
 		list, err := api.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(api.List(context.Background(), list.(client.ObjectList))).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
-			o := item.(claim.Identified)
+			o := item.(v1alpha1.Identified)
 			if _, status := o.IDs(); *status != 0 {
 				all[audit.Object{Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), ID: *status}] = true
 			}

@@ -14,10 +14,10 @@ const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // Binaries are the paths of the programs of a control plane.
 type Binaries struct {
-	Etcd              string
-	APIServer         string
-	ControllerManager string
-	Kubectl           string
+	Etcd        string
+	APIServer   string
+	Controllers string
+	Kubectl     string
 }
 
 // FindBinaries finds the programs that "make controlplane" provides: each in the directory that KUBEBUILDER_ASSETS
@@ -42,7 +42,7 @@ func FindBinaries() (Binaries, error) {
 		path *string
 	}{
 		{"etcd", &b.Etcd}, {"kube-apiserver", &b.APIServer},
-		{"kube-controller-manager", &b.ControllerManager}, {"kubectl", &b.Kubectl},
+		{"controllers", &b.Controllers}, {"kubectl", &b.Kubectl},
 	} {
 		if *program.path = find(program.name, directories); *program.path == "" {
 			missing = append(missing, program.name)

@@ -1,5 +1,5 @@
-// Package controlplane starts and stops a Kubernetes control plane: etcd, kube-apiserver, and of kube-controller-manager
-// the controllers of garbage, namespaces and aggregated roles. Nothing of it is reachable but from this machine.
+// Package controlplane starts and stops a Kubernetes control plane: etcd, kube-apiserver, and the controllers
+// of garbage, namespaces and aggregated roles. Nothing of it is reachable but from this machine.
 package controlplane
 
 import (
@@ -97,7 +97,7 @@ func (c *ControlPlane) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	_, err = c.group.Start(c.controllerManager(options))
+	_, err = c.group.Start(c.controllers(options))
 	return err
 }
 

@@ -16,13 +16,13 @@ const (
 	certificateSuffix = ".crt"
 	keySuffix         = ".key"
 
-	clientAuthority       = "client-ca"
-	proxyAuthority        = "proxy-ca"
-	servingFile           = "kube-apiserver"
-	proxyFile             = "proxy"
-	serviceAccountFile    = "service-account"
-	administratorFile     = "administrator.kubeconfig"
-	controllerManagerFile = "kube-controller-manager.kubeconfig"
+	clientAuthority    = "client-ca"
+	proxyAuthority     = "proxy-ca"
+	servingFile        = "kube-apiserver"
+	proxyFile          = "proxy"
+	serviceAccountFile = "service-account"
+	administratorFile  = "administrator.kubeconfig"
+	controllersFile    = "controllers.kubeconfig"
 
 	// proxyName is who kube-apiserver is when it forwards a request to an aggregated API server.
 	proxyName = "aggregator"
@@ -62,7 +62,7 @@ func (c *ControlPlane) writeKeys() error {
 	}
 	return errors.Join(
 		WriteKubeconfig(c.path(administratorFile), c.administrator),
-		WriteKubeconfig(c.path(controllerManagerFile), controllers),
+		WriteKubeconfig(c.path(controllersFile), controllers),
 	)
 }
 

@@ -60,19 +60,8 @@ func (c *ControlPlane) apiServer(o Options) process.Program {
 	}, auditArgs(o.Audit)...))
 }
 
-func (c *ControlPlane) controllerManager(o Options) process.Program {
-	return c.program("kube-controller-manager", o.Binaries.ControllerManager, []string{
-		"--kubeconfig=" + controllerManagerFile,
-		// The last one fills the roles view, edit and admin.
-		"--controllers=garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller",
-		"--use-service-account-credentials",
-		"--leader-elect=false",
-		"--secure-port=0",
-		"--profiling=false",
-		// The defaults of 20 and 30 are made for a shared cluster, and let the deletion of a namespace take seconds.
-		"--kube-api-qps=200",
-		"--kube-api-burst=400",
-	})
+func (c *ControlPlane) controllers(o Options) process.Program {
+	return c.program("controllers", o.Binaries.Controllers, []string{"--kubeconfig=" + controllersFile})
 }
 
 func (c *ControlPlane) program(name, path string, args []string) process.Program {

@@ -2,6 +2,11 @@ package conventions_test
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -10,7 +15,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 // judge returns what kube-apiserver would say about a change of an object of a kind, as far as the rules in CEL go.
@@ -48,29 +57,46 @@ func TestTheAPIServerTakesEveryKind(t *testing.T) {
 	}
 }
 
-func TestAnIDCannotChangeOnceSet(t *testing.T) {
-	// What a rule of each kind asks for besides.
-	specs := map[string]map[string]any{
-		"AccessToken":     {"userRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},
-		"Badge":           {"projectRef": map[string]any{"name": "a"}, "linkURL": "https://a", "imageURL": "https://a"},
-		"DeployKey":       {"projectRef": map[string]any{"name": "a"}, "publicKey": "ssh-ed25519 AAAA"},
-		"Group":           {"path": "a"},
-		"Label":           {"title": "a", "color": "red", "projectRef": map[string]any{"name": "a"}},
-		"Project":         {"path": "a", "groupRef": map[string]any{"name": "a"}},
-		"ProtectedBranch": {"branch": "a", "projectRef": map[string]any{"name": "a"}},
-		"TriggerToken":    {"projectRef": map[string]any{"name": "a"}, "secretRef": map[string]any{"name": "a"}},
-		"RemoteMirror":    {"projectRef": map[string]any{"name": "a"}, "url": "https://a"},
-		"User":            {"username": "a"},
+// sample is the spec of the sample of a kind.
+func sample(t *testing.T, kind string) map[string]any {
+	t.Helper()
+	g := NewWithT(t)
+	text, err := os.ReadFile(filepath.Join(config, "samples", strings.ToLower(kind)+".yaml"))
+	g.Expect(err).NotTo(HaveOccurred(), "every kind has a sample")
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		var object map[string]any
+		asJSON, err := yaml.YAMLToJSON([]byte(document))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(utiljson.Unmarshal(asJSON, &object)).To(Succeed()) // numbers are int64, as in kube-apiserver
+		if object["kind"] == kind {
+			return object["spec"].(map[string]any)
+		}
 	}
+	t.Fatalf("config/samples/%s.yaml has no %s", strings.ToLower(kind), kind)
+	return nil
+}
+
+// fixes reports whether the objects of a kind cannot go over from what they are declared for to something else.
+func fixes(kind string) bool {
+	if kind == "AccessToken" {
+		return true
+	}
+	return slices.ContainsFunc(v1alpha1.Kinds(), func(o v1alpha1.Object) bool {
+		_, ok := o.(v1alpha1.Targeted)
+		return ok && reflect.TypeOf(o).Elem().Name() == kind
+	})
+}
+
+func TestAnIDCannotChangeOnceSet(t *testing.T) {
 	for kind, crd := range kinds(t) {
 		if _, ok := root(crd).Properties["spec"].Properties["id"]; !ok {
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(specs).To(HaveKey(kind), "say here what else a %s needs", kind)
+			spec := sample(t, kind)
 			object := func(declared, inForce int64) map[string]any {
-				o := map[string]any{"spec": maps.Clone(specs[kind]), "status": map[string]any{"observedGeneration": int64(-1)}}
+				o := map[string]any{"spec": maps.Clone(spec), "status": map[string]any{"observedGeneration": int64(-1)}}
 				if declared != 0 {
 					o["spec"].(map[string]any)["id"] = declared
 				}
@@ -94,20 +120,8 @@ func TestAnIDCannotChangeOnceSet(t *testing.T) {
 }
 
 func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
-	specs := map[string]map[string]any{
-		"AccessToken":     {"scopes": []any{"api"}, "secretRef": map[string]any{"name": "a"}},
-		"Badge":           {"linkURL": "https://a", "imageURL": "https://a"},
-		"DeployKey":       {"publicKey": "ssh-ed25519 AAAA"},
-		"JobTokenScope":   {},
-		"Label":           {"title": "a", "color": "red"},
-		"Membership":      {"role": "Owner"},
-		"ProtectedBranch": {"branch": "a"},
-		"RemoteMirror":    {"url": "https://a"},
-		"TriggerToken":    {},
-	}
 	for kind, crd := range kinds(t) {
-		spec, ok := specs[kind]
-		if !ok {
+		if !fixes(kind) {
 			continue
 		}
 		for _, field := range []string{"userRef", "projectRef", "groupRef", "ownerRef"} {
@@ -117,14 +131,13 @@ func TestOnlyTheUIDOfAReferenceThatIsFixedCanChange(t *testing.T) {
 			t.Run(kind+" "+field, func(t *testing.T) {
 				g := NewWithT(t)
 				object := func(ref map[string]any) map[string]any {
-					of := maps.Clone(spec)
-					for _, f := range root(crd).Properties["spec"].Required {
-						if f == "userRef" || f == "projectRef" {
-							of[f] = map[string]any{"name": "other"}
-						}
-					}
-					if kind == "Membership" && field == "userRef" {
-						of["projectRef"] = map[string]any{"name": "other"}
+					of := sample(t, kind)
+					switch field {
+					case "groupRef":
+						delete(of, "projectRef")
+						delete(of, "priority") // labels of projects alone have one
+					case "projectRef":
+						delete(of, "groupRef")
 					}
 					of[field] = ref
 					return map[string]any{"spec": of, "status": map[string]any{"observedGeneration": int64(-1)}}

@@ -118,6 +118,7 @@ func TestTheGoTypesHaveTheConditionsFirst(t *testing.T) {
 	g.Expect(common.Field(0).Name).To(Equal("Conditions"))
 
 	generated := kinds(t)
+	g.Expect(v1alpha1.Kinds()).To(HaveLen(len(generated)))
 	for kind := range generated {
 		g.Expect(scheme.Recognizes(v1alpha1.GroupVersion.WithKind(kind))).To(BeTrue(), "%s is not in AddToScheme", kind)
 	}

@@ -81,7 +81,7 @@ var _ = Describe("Forgeplane, killed between a group and its owner", func() {
 		Eventually(func() error {
 			return api.Create(context.Background(), probe.DeepCopy(), client.DryRunAll)
 		}).WithTimeout(soon).WithPolling(polling).Should(MatchError(ContainSubstring("the server is dead by now")))
-		Expect(rest("POST", "/groups", fmt.Sprintf(`{"name":"Cut","path":"cut","parent_id":%s}`, parent))).To(Equal(http.StatusInternalServerError))
+		Expect(rest("POST", "/groups", fmt.Sprintf(`{"name":"Cut","path":"cut","parent_id":%s}`, parent))).To(Equal(http.StatusUnprocessableEntity), "its owner is refused")
 		machine.kill()
 		admin.DoWith(halfMade, "kubectl", "delete", "--filename=-")
 		machine.start()

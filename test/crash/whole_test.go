@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
@@ -89,13 +90,23 @@ func retained() []v1alpha1.RetainedRepository {
 // expectUniqueIDs expects that no two objects of a kind have one id.
 func expectUniqueIDs() {
 	GinkgoHelper()
-	holders := map[string]string{}
-	for _, object := range admin.List("project,group,user,accesstoken,protectedbranch,deploykey,badge", "--all-namespaces") {
-		spec, _ := object.Object["spec"].(map[string]any)
-		Expect(spec["id"]).To(BeNumerically(">", 0), object.GetName())
-		id := fmt.Sprint(object.GetKind(), " ", spec["id"])
-		Expect(holders).NotTo(HaveKey(id), "%s and %s", holders[id], object.GetName())
-		holders[id] = object.GetName()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	for _, kind := range v1alpha1.Kinds() {
+		if _, ok := kind.(v1alpha1.Identified); !ok {
+			continue
+		}
+		list := kind.NewList()
+		Expect(api.List(ctx, list)).To(Succeed())
+		holders := map[int64]string{}
+		Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			object := o.(v1alpha1.Identified)
+			id, _ := object.IDs()
+			Expect(*id).To(BeNumerically(">", 0), "%T %s", object, object.GetName())
+			Expect(holders).NotTo(HaveKey(*id), "%T %s and %s", object, holders[*id], object.GetName())
+			holders[*id] = object.GetName()
+			return nil
+		})).To(Succeed())
 	}
 }
 

@@ -28,14 +28,17 @@ func read(path string) page {
 	return page{path, string(text)}
 }
 
-// pages are the README and everything in docs.
-func pages() []page {
+// pages are those at the root and everything in docs.
+func pages() (all []page) {
 	GinkgoHelper()
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	Expect(err).NotTo(HaveOccurred())
-	all := []page{read("README.md")}
-	for _, file := range files {
-		all = append(all, read("docs/"+filepath.Base(file)))
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		Expect(err).NotTo(HaveOccurred())
+		for _, file := range files {
+			path, err := filepath.Rel(root, file)
+			Expect(err).NotTo(HaveOccurred())
+			all = append(all, read(path))
+		}
 	}
 	return all
 }
@@ -158,6 +161,17 @@ var _ = Describe("The page of a kind", func() {
 			}
 			for _, reason := range given(kind, reasons) {
 				Expect(described).To(ContainElement(reason), p.path)
+			}
+		}
+	})
+})
+
+var _ = Describe("A page", func() {
+	It("names packages and files of the sources that are there", func() {
+		source := regexp.MustCompile("`((?:api/v1alpha1|apiserver|charts|cmd|config|controllers|docs|hack|internal|test)(?:/[a-z0-9_./-]+)?)`")
+		for _, p := range pages() {
+			for _, m := range source.FindAllStringSubmatch(p.text, -1) {
+				Expect(filepath.Join(root, m[1])).To(Or(BeARegularFile(), BeADirectory()), p.path)
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forgeplane"
 	"github.com/forgeplane/forgeplane/test/rest"
@@ -89,7 +89,7 @@ spec: {userRef: {name: TEAM-max}, scopes: [api], secretRef: {name: TEAM-rest}}
 		report("another value after", time.Since(begun))
 		credentials[now] = true
 		tower.waitReady(object)
-		Expect(field(".status.digest", object)).To(Equal(catalog.Digest(now)))
+		Expect(field(".status.digest", object)).To(Equal(credential.Digest(now)))
 		return now
 	}
 
@@ -164,7 +164,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		_, remedy, _ := strings.Cut(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting"), ": kubectl ")
 		tower.kubectl(strings.Fields(remedy)...)
 		tower.waitReady("triggertoken/adopting")
-		Expect(field(".status.digest", "triggertoken/adopting")).To(Equal(catalog.Digest(chosen)))
+		Expect(field(".status.digest", "triggertoken/adopting")).To(Equal(credential.Digest(chosen)))
 		id := field(".spec.id", "triggertoken/adopting")
 		expectShown[trigger](max, triggers+"/"+id, HaveField("Token", BeEmpty()))
 		Expect(field(".metadata.ownerReferences", "secret/vault")).To(BeEmpty())
@@ -174,7 +174,7 @@ spec: {projectRef: {name: app}, ownerRef: {name: TEAM-max}, secretRef: {name: va
 		Expect(field(`.status.conditions[?(@.type=="Ready")].message`, "triggertoken/adopting")).To(ContainSubstring("shorter than 20 characters"))
 		tower.patch("secret/vault", `{"stringData":{"ci":"`+chosen+`-2"}}`)
 		tower.waitReady("triggertoken/adopting")
-		Eventually(field).WithArguments(".status.digest", "triggertoken/adopting").WithTimeout(soon).WithPolling(polling).Should(Equal(catalog.Digest(chosen + "-2")))
+		Eventually(field).WithArguments(".status.digest", "triggertoken/adopting").WithTimeout(soon).WithPolling(polling).Should(Equal(credential.Digest(chosen + "-2")))
 
 		tower.kubectl("annotate", "triggertoken/adopting", "forgeplane.dev/rotate=june")
 		tower.kubectl("wait", "--for=condition=Stalled", "--timeout=30s", "triggertoken/adopting")

@@ -55,7 +55,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/index"
 	"github.com/forgeplane/forgeplane/internal/informer"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 )
@@ -74,7 +74,7 @@ const (
 
 // Cluster is a control plane that the specs of one suite share, with a cache of all objects of Forgeplane.
 //
-// It runs kube-controller-manager's garbage collector and namespace controller: what goes with its owner, and with its
+// It runs the garbage collector and the namespace controller of Kubernetes: what goes with its owner, and with its
 // namespace, is part of what controllers are tested for.
 type Cluster struct {
 	plane  *controlplane.ControlPlane
@@ -112,7 +112,11 @@ func StartCluster() *Cluster {
 		Reader: c.manager.GetCache(), EnableReadYourWritesConsistency: ptr.To(true),
 	}})
 	Expect(err).NotTo(HaveOccurred())
-	for _, kind := range append(kinds(), &corev1.Namespace{}, &corev1.Secret{}) {
+	cached := []client.Object{&corev1.Namespace{}, &corev1.Secret{}}
+	for _, kind := range v1alpha1.Kinds() {
+		cached = append(cached, kind)
+	}
+	for _, kind := range cached {
 		of, err := c.manager.GetCache().GetInformer(ctx, kind)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = of.AddEventHandler(c.statuses)
@@ -180,8 +184,8 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(catalog.AddIndexes(ctx, mgr.GetFieldIndexer())).To(Succeed())
-	Expect(catalog.AddManagerIndexes(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	Expect(index.Add(ctx, mgr.GetFieldIndexer())).To(Succeed())
+	Expect(index.AddForManagers(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	return mgr
 }
 
@@ -263,16 +267,6 @@ func repositoryRoot() (string, error) {
 			return "", errors.New("the working directory is in no checkout of Forgeplane")
 		}
 		directory = parent
-	}
-}
-
-// kinds returns an empty object of each kind.
-func kinds() []client.Object {
-	return []client.Object{
-		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.RepositoryStorage{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.RetainedRepository{},
-		&v1alpha1.Membership{}, &v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{}, &v1alpha1.TriggerToken{},
-		&v1alpha1.Badge{}, &v1alpha1.JobTokenScope{}, &v1alpha1.RemoteMirror{}, &v1alpha1.Label{},
 	}
 }
 

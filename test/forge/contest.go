@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // Hold is a finalizer that nobody takes away but the test.
@@ -18,9 +17,9 @@ const Hold = "example.com/hold"
 // Contest is about something that only one object can have. Nothing in it is created yet.
 type Contest struct {
 	// Old is created first, and claims something else, or nothing, until Seize was called.
-	Old frame.Object
+	Old v1alpha1.Object
 	// Young holds what both claim in the end.
-	Young frame.Object
+	Young v1alpha1.Object
 	// Seize changes something, so that Old claims what Young holds.
 	Seize func()
 	// Words say what that is in the condition of Old.

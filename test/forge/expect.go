@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // Reconcile calls the controller of obj's kind once, and once more to see that it writes nothing when nothing has changed.
 // It returns what the first call did, and leaves obj as it is afterwards. It is for as long as the controllers do not run.
-func (f *Forge) Reconcile(obj frame.Object) (reconcile.Result, error) {
+func (f *Forge) Reconcile(obj v1alpha1.Object) (reconcile.Result, error) {
 	GinkgoHelper()
 	result, err := f.ReconcileOnce(obj)
 	if obj.GetUID() == "" {
@@ -39,7 +39,7 @@ func (f *Forge) Reconcile(obj frame.Object) (reconcile.Result, error) {
 
 // ReconcileOnce is Reconcile without the second call, for work that is under way. An object that is gone afterwards
 // loses its UID.
-func (f *Forge) ReconcileOnce(obj frame.Object) (reconcile.Result, error) {
+func (f *Forge) ReconcileOnce(obj v1alpha1.Object) (reconcile.Result, error) {
 	GinkgoHelper()
 	Expect(f.running).To(BeNil(), "the controllers run: nothing is to come between them")
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
@@ -56,7 +56,7 @@ func (f *Forge) ReconcileOnce(obj frame.Object) (reconcile.Result, error) {
 }
 
 // ExpectReady expects that each object is ready.
-func (f *Forge) ExpectReady(objs ...frame.Object) {
+func (f *Forge) ExpectReady(objs ...v1alpha1.Object) {
 	GinkgoHelper()
 	for _, obj := range objs {
 		f.expect(obj, state{kind: ready})
@@ -64,26 +64,26 @@ func (f *Forge) ExpectReady(objs ...frame.Object) {
 }
 
 // ExpectStalled expects that an object is not ready for a reason that only a change can take away, and says each of the words.
-func (f *Forge) ExpectStalled(obj frame.Object, reason string, words ...string) {
+func (f *Forge) ExpectStalled(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{stalled, reason, words})
 }
 
 // ExpectWaiting expects that an object is not ready for a reason that something watched or timed will take away, and says
 // each of the words.
-func (f *Forge) ExpectWaiting(obj frame.Object, reason string, words ...string) {
+func (f *Forge) ExpectWaiting(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{waiting, reason, words})
 }
 
 // ExpectFailing is ExpectWaiting for what is tried again with a growing delay.
-func (f *Forge) ExpectFailing(obj frame.Object, reason string, words ...string) {
+func (f *Forge) ExpectFailing(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{failing, reason, words})
 }
 
 // expect reconciles obj and looks at its state, or waits for the state where the controllers run.
-func (f *Forge) expect(obj frame.Object, want state) {
+func (f *Forge) expect(obj v1alpha1.Object, want state) {
 	GinkgoHelper()
 	if f.running != nil {
 		Eventually(func() error {

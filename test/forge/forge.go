@@ -146,8 +146,8 @@ func (f *Forge) clean() {
 	if f.ran {
 		reader = f.cluster.live
 	}
-	for _, kind := range kinds() {
-		list := f.newList(kind)
+	for _, kind := range v1alpha1.Kinds() {
+		list := kind.NewList()
 		Expect(reader.List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			obj := o.DeepCopyObject().(client.Object)
@@ -200,16 +200,6 @@ func (f *Forge) Live() client.Client { return f.cluster.live }
 // Events returns the events that the controllers have told so far, each as "Warning AlreadyExists ada: the message".
 // After Run they are in Kubernetes instead.
 func (f *Forge) Events() []string { return f.events.all() }
-
-func (f *Forge) newList(kind client.Object) client.ObjectList {
-	GinkgoHelper()
-	gvk, err := apiutil.GVKForObject(kind, f.cluster.scheme)
-	Expect(err).NotTo(HaveOccurred())
-	gvk.Kind += "List"
-	list, err := f.cluster.scheme.New(gvk)
-	Expect(err).NotTo(HaveOccurred())
-	return list.(client.ObjectList)
-}
 
 func (f *Forge) kind(obj client.Object) string {
 	GinkgoHelper()

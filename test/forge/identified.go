@@ -7,20 +7,19 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/ids"
 )
 
 // DescribeIDs adds to a suite what holds for the ids of every kind that has one. The first function returns the Forge of the
 // spec; build returns an object of a name, not created yet, that becomes ready and claims nothing that another one does.
-func DescribeIDs(forge func() *Forge, build func(name string) frame.Identified) {
-	pinned := func(name string, id int64) frame.Identified {
+func DescribeIDs(forge func() *Forge, build func(name string) v1alpha1.Identified) {
+	pinned := func(name string, id int64) v1alpha1.Identified {
 		obj := build(name)
 		spec, _ := obj.IDs()
 		*spec = id
 		return obj
 	}
-	expectID := func(obj frame.Identified, id int64) {
+	expectID := func(obj v1alpha1.Identified, id int64) {
 		GinkgoHelper()
 		spec, status := obj.IDs()
 		Expect(*spec).To(Equal(id), "the declared id")
@@ -29,7 +28,7 @@ func DescribeIDs(forge func() *Forge, build func(name string) frame.Identified) 
 
 	Describe("its id", func() {
 		var f *Forge
-		var ada, bob frame.Identified
+		var ada, bob v1alpha1.Identified
 		BeforeEach(func() {
 			f = forge()
 			ada, bob = build("ada"), build("bob")

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/controllers"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/ids"
@@ -76,7 +77,7 @@ func (r *Running) unrest() error {
 	defer cancel()
 	before := r.queues.worked()
 	// The API server takes its time for each of these lists, to be sure that it knows the latest.
-	all := kinds()
+	all := v1alpha1.Kinds()
 	behind := make([]error, len(all))
 	var lists sync.WaitGroup
 	for i := range all {
@@ -93,9 +94,9 @@ func (r *Running) unrest() error {
 }
 
 // behind returns which objects of a kind were not reconciled yet, or are not what the cache shows.
-func (r *Running) behind(ctx context.Context, kind client.Object) error {
+func (r *Running) behind(ctx context.Context, kind v1alpha1.Object) error {
 	name := r.forge.kind(kind)
-	there, shown := r.forge.newList(kind), r.forge.newList(kind)
+	there, shown := kind.NewList(), kind.NewList()
 	if err := r.forge.cluster.live.List(ctx, there); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // settled is a client whose writes return when the cache shows them, so that what is called next sees them in every
@@ -56,7 +55,7 @@ func (s settled) settle(ctx context.Context, obj client.Object, err error) error
 
 func cached(obj client.Object) bool {
 	switch o := obj.(type) {
-	case frame.Object, *corev1.Namespace:
+	case v1alpha1.Object, *corev1.Namespace:
 		return true
 	case *corev1.Secret:
 		return o.Namespace == PlatformNamespace || o.Labels[v1alpha1.LabelSecret] != ""

@@ -17,11 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
 // lawful returns what is wrong with a status that a controller has written, however old it is by now.
-func lawful(obj frame.Object) error {
+func lawful(obj v1alpha1.Object) error {
 	s := obj.GetCommonStatus()
 	if s.ObservedGeneration == -1 && len(s.Conditions) == 0 {
 		return nil // No controller has seen it.
@@ -69,7 +68,7 @@ func lawful(obj frame.Object) error {
 
 // checkStatus is lawful for a status that has just been written: it speaks of the object as it is declared now, and a tool
 // that knows kstatus comes to the same result.
-func checkStatus(obj frame.Object) error {
+func checkStatus(obj v1alpha1.Object) error {
 	problems := []error{lawful(obj)}
 	s := obj.GetCommonStatus()
 	if s.ObservedGeneration != obj.GetGeneration() {
@@ -99,7 +98,7 @@ func checkStatus(obj frame.Object) error {
 	return errors.Join(problems...)
 }
 
-func judge(obj frame.Object) (status.Status, error) {
+func judge(obj v1alpha1.Object) (status.Status, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return "", err
@@ -128,7 +127,7 @@ const (
 )
 
 // of returns why obj is not in the state.
-func (s state) of(obj frame.Object) error {
+func (s state) of(obj v1alpha1.Object) error {
 	problems := []error{checkStatus(obj)}
 	conditions := obj.GetCommonStatus().Conditions
 	is := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
@@ -172,7 +171,7 @@ func (w *statusWatch) OnUpdate(_, o any) { w.look(o) }
 func (*statusWatch) OnDelete(any) {}
 
 func (w *statusWatch) look(o any) {
-	obj, ok := o.(frame.Object)
+	obj, ok := o.(v1alpha1.Object)
 	if !ok {
 		return
 	}

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -129,6 +130,33 @@ func TestStopLeavesNothingOfTheProcessGroup(t *testing.T) {
 	p := start(t, shell(t, "parent", "(trap '' TERM; exec 3>"+l.path+"; echo alive >&3; exec sleep 1000) & wait"))
 	l.begins(t)
 	NewWithT(t).Expect(p.Stop()).To(Succeed())
+	l.ends(t)
+}
+
+// leaving is a script that starts something which heeds no signal but one, and then does something else.
+func leaving(l *life, then string) string {
+	return "(trap '' TERM; exec 3>" + l.path + "; echo alive >&3; exec sleep 1000) >/dev/null 2>&1 & " + then
+}
+
+func TestRun_leavesNothingOfTheProcessGroup(t *testing.T) {
+	g, l := NewWithT(t), newLife(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- process.Run(exec.CommandContext(ctx, "/bin/sh", "-c", leaving(l, "wait"))) }()
+	l.begins(t)
+	cancel()
+	g.Expect(<-ended).To(MatchError("signal: killed"))
+	l.ends(t)
+
+	l = newLife(t)
+	finish := filepath.Join(t.TempDir(), "finish")
+	g.Expect(syscall.Mkfifo(finish, 0o600)).To(Succeed())
+	go func() {
+		ended <- process.Run(exec.CommandContext(t.Context(), "/bin/sh", "-c", leaving(l, "read line <"+finish+"; exit 3")))
+	}()
+	l.begins(t)
+	g.Expect(os.WriteFile(finish, []byte("now\n"), 0o600)).To(Succeed())
+	g.Expect(<-ended).To(MatchError("exit status 3"))
 	l.ends(t)
 }
 

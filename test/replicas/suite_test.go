@@ -44,6 +44,8 @@ var (
 	one, two         *replica
 	// door is the way through kube-apiserver.
 	door rest.Client
+	// storage is the directory of the repositories.
+	storage string
 )
 
 var _ = BeforeSuite(func() {
@@ -62,7 +64,7 @@ var _ = BeforeSuite(func() {
 		DeferCleanup(r.stop)
 	}
 	start(manager, one, two)
-	storage := filepath.Join(root, "repositories")
+	storage = filepath.Join(root, "repositories")
 	Expect(os.Mkdir(storage, 0o700)).To(Succeed())
 	admin.Apply(fmt.Sprintf(everybody, storage))
 	admin.WaitReady("user,accesstoken,group,project,membership", "--all", "--all-namespaces")

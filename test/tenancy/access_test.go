@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
@@ -34,11 +33,14 @@ var _ = Describe("The API server lets an editor of one namespace", func() {
 			o.SetName("new")
 			Expect(w.editor.Create(ctx, o)).To(forbidden)
 		}
-		for _, list := range []client.ObjectList{
-			&v1alpha1.GroupList{}, &v1alpha1.ProjectList{}, &v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{},
-			&v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{},
-			&v1alpha1.RemoteMirrorList{}, &v1alpha1.LabelList{}, &corev1.SecretList{},
-		} {
+		lists := []client.ObjectList{&corev1.SecretList{}}
+		for _, kind := range v1alpha1.Kinds() {
+			if namespaced, err := w.editor.IsObjectNamespaced(kind); err == nil && namespaced {
+				lists = append(lists, kind.NewList())
+			}
+		}
+		Expect(len(lists)).To(BeNumerically(">", 10))
+		for _, list := range lists {
 			Expect(w.editor.List(ctx, list, client.InNamespace(w.team))).To(forbidden)
 			Expect(w.editor.List(ctx, list)).To(forbidden)
 			Expect(w.editor.List(ctx, list, client.InNamespace(w.space))).To(Succeed(), "her own she may")
@@ -139,7 +141,7 @@ var _ = It("is tried with every namespaced kind", func() {
 	f := forge.New(cluster, forge.Options{})
 	var namespaced []string
 	for kind, typ := range f.Live().Scheme().KnownTypes(v1alpha1.GroupVersion) {
-		o, ok := reflect.New(typ).Interface().(frame.Object)
+		o, ok := reflect.New(typ).Interface().(v1alpha1.Object)
 		if !ok {
 			continue // a list, or the options of a request
 		}

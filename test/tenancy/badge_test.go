@@ -5,6 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -34,7 +35,7 @@ var _ = Describe("Whoever may edit one namespace, with a Badge,", func() {
 		}
 		scope, err := w.Catalog.ProjectScope(GinkgoT().Context(), w.website)
 		Expect(err).NotTo(HaveOccurred())
-		shown, err := w.Catalog.Badges(GinkgoT().Context(), scope)
+		shown, err := badge.All(GinkgoT().Context(), w.Catalog, scope)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown).To(ConsistOf(HaveField("Name", "theirs")))
 	})

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/frame"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -121,7 +120,7 @@ func (w *randomTenants) act(ctx context.Context) {
 	switch n := w.random.IntN(10); {
 	case n < 6:
 		w.say("change", obj)
-		other := obj.DeepCopyObject().(frame.Object)
+		other := obj.DeepCopyObject().(v1alpha1.Object)
 		w.claim(other, objects)
 		Expect(client.IgnoreNotFound(t.Patch(ctx, other, client.MergeFrom(obj)))).To(Succeed(), w.story)
 	case n < 7 && obj.GetDeletionTimestamp().IsZero():
@@ -136,10 +135,10 @@ func (w *randomTenants) act(ctx context.Context) {
 	}
 }
 
-func (w *randomTenants) create(ctx context.Context, t randomTenant, there []frame.Object) {
+func (w *randomTenants) create(ctx context.Context, t randomTenant, there []v1alpha1.Object) {
 	GinkgoHelper()
 	w.made++
-	var obj frame.Object
+	var obj v1alpha1.Object
 	switch w.random.IntN(5) {
 	case 0, 1:
 		obj = forge.Group("a").Admitting(v1alpha1.NamespacesFromAll).Build()
@@ -162,7 +161,7 @@ func (w *randomTenants) create(ctx context.Context, t randomTenant, there []fram
 }
 
 // claim gives an object a place; what is fixed of a membership stays.
-func (w *randomTenants) claim(obj frame.Object, there []frame.Object) {
+func (w *randomTenants) claim(obj v1alpha1.Object, there []v1alpha1.Object) {
 	switch o := obj.(type) {
 	case *v1alpha1.Group:
 		o.Spec.Path, o.Spec.ParentRef = chosen(w, words), nil
@@ -184,7 +183,7 @@ func (w *randomTenants) claim(obj frame.Object, there []frame.Object) {
 }
 
 // meaning has some references say which object they mean: that of the name, another one, or one that is gone.
-func (w *randomTenants) meaning(ref v1alpha1.Reference, there []frame.Object) *v1alpha1.Reference {
+func (w *randomTenants) meaning(ref v1alpha1.Reference, there []v1alpha1.Object) *v1alpha1.Reference {
 	switch w.random.IntN(5) {
 	case 0:
 		for _, o := range there {
@@ -201,7 +200,7 @@ func (w *randomTenants) meaning(ref v1alpha1.Reference, there []frame.Object) *v
 }
 
 // group is the name of a group of the namespace.
-func (w *randomTenants) group(there []frame.Object) string {
+func (w *randomTenants) group(there []v1alpha1.Object) string {
 	names := []string{"root"}
 	for _, o := range there {
 		if g, ok := o.(*v1alpha1.Group); ok {
@@ -211,7 +210,7 @@ func (w *randomTenants) group(there []frame.Object) string {
 	return chosen(w, names)
 }
 
-func (w *randomTenants) change(ctx context.Context, t randomTenant, what string, obj frame.Object, change func()) {
+func (w *randomTenants) change(ctx context.Context, t randomTenant, what string, obj v1alpha1.Object, change func()) {
 	GinkgoHelper()
 	w.say(what, obj)
 	Expect(client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -223,7 +222,7 @@ func (w *randomTenants) change(ctx context.Context, t randomTenant, what string,
 	}))).To(Succeed(), w.story)
 }
 
-func (w *randomTenants) say(what string, obj frame.Object) {
+func (w *randomTenants) say(what string, obj v1alpha1.Object) {
 	w.done[obj.GetUID()] = true
 	w.log = append(w.log, fmt.Sprintf("%s %T %s", what, obj, client.ObjectKeyFromObject(obj)))
 }
@@ -231,7 +230,7 @@ func (w *randomTenants) say(what string, obj frame.Object) {
 func (w *randomTenants) story() string { return strings.Join(w.log, "\n") }
 
 // objects are those that can claim something, by their names.
-func (w *randomTenants) objects(ctx context.Context, in ...client.ListOption) (all []frame.Object) {
+func (w *randomTenants) objects(ctx context.Context, in ...client.ListOption) (all []v1alpha1.Object) {
 	GinkgoHelper()
 	var groups v1alpha1.GroupList
 	var projects v1alpha1.ProjectList
@@ -256,7 +255,7 @@ func (w *randomTenants) objects(ctx context.Context, in ...client.ListOption) (a
 func (w *randomTenants) look(ctx context.Context) {
 	GinkgoHelper()
 	objects := w.objects(ctx)
-	there, holders := map[types.UID]frame.Object{}, map[string]types.UID{}
+	there, holders := map[types.UID]v1alpha1.Object{}, map[string]types.UID{}
 	for _, o := range objects {
 		there[o.GetUID()] = o
 		for _, key := range o.GetCommonStatus().Claims {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/remotemirror"
 	"github.com/forgeplane/forgeplane/internal/repository"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -51,7 +53,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 				attempt{"the path of a project", forge.Group("website").BelowPath("acme").Build(), v1alpha1.ReasonAlreadyExists, "full path acme/website"},
 				attempt{"a project in the group itself", forge.Project("app").InPath(w.space, "acme").Build(), v1alpha1.ReasonReferenceNotFound, "groupRef"},
 				attempt{"a member of the group itself", membership(w.mallory, nil, &v1alpha1.Reference{Path: "acme"}), v1alpha1.ReasonReferenceNotFound, "groupRef"},
-				attempt{"a protection of the group itself", protection("*", nil, &v1alpha1.Reference{Path: "acme"}), v1alpha1.ReasonReferenceNotFound, "groupRef"},
+				attempt{"a protection of the group itself", protecting("*", nil, &v1alpha1.Reference{Path: "acme"}), v1alpha1.ReasonReferenceNotFound, "groupRef"},
 			)
 			// What is granted below is below.
 			w.declare(forge.Membership(w.mallory).In(below).As(v1alpha1.RoleOwner).Build())
@@ -155,7 +157,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 				attempts = append(attempts, attempt{"of it by " + how, k, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			w.try(attempts...)
-			keys, err := w.Catalog.DeployKeysOf(GinkgoT().Context(), w.website)
+			keys, err := catalog.Of[*v1alpha1.DeployKey](GinkgoT().Context(), w.Catalog, w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(keys).To(HaveLen(1))
 		})
@@ -173,7 +175,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 				attempts = append(attempts, attempt{"of it by " + how, t, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			w.try(attempts...)
-			tokens, err := w.Catalog.TriggerTokensOf(GinkgoT().Context(), w.website)
+			tokens, err := catalog.Of[*v1alpha1.TriggerToken](GinkgoT().Context(), w.Catalog, w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(tokens).To(HaveLen(1))
 		})
@@ -191,12 +193,12 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			digest.Status.Digest = w.trigger.Status.Digest
 			w.declare(digest)
 			w.ExpectReady(digest)
-			Expect(w.Catalog.TriggerTokenByValue(ctx, w.website, value, w.Clock.Now())).To(HaveField("UID", w.trigger.UID))
+			Expect(triggertoken.ByValue(ctx, w.Catalog, w.website, value, w.Clock.Now())).To(HaveField("UID", w.trigger.UID))
 			for _, wrong := range []string{value, w.trigger.Status.Digest} {
-				found, err := w.Catalog.TriggerTokenByValue(ctx, w.mine, wrong, w.Clock.Now())
+				found, err := triggertoken.ByValue(ctx, w.Catalog, w.mine, wrong, w.Clock.Now())
 				Expect(found == nil || found.UID == digest.UID && wrong == w.trigger.Status.Digest).To(BeTrue(), "%v", err)
 			}
-			_, err := w.Catalog.TriggerTokenByValue(ctx, w.website, w.trigger.Status.Digest, w.Clock.Now())
+			_, err := triggertoken.ByValue(ctx, w.Catalog, w.website, w.trigger.Status.Digest, w.Clock.Now())
 			Expect(err).To(MatchError(catalog.ErrNotFound))
 			w.expectUntouched()
 		})
@@ -224,7 +226,7 @@ var _ = Describe("Whoever may edit one namespace", func() {
 				attempts = append(attempts, attempt{"of it by " + how, m, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			w.try(attempts...)
-			mirrors, err := w.Catalog.RemoteMirrorsOf(GinkgoT().Context(), w.website)
+			mirrors, err := remotemirror.Of(GinkgoT().Context(), w.Catalog, w.website)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(mirrors).To(BeEmpty())
 		})
@@ -236,15 +238,15 @@ var _ = Describe("Whoever may edit one namespace", func() {
 			var attempts []attempt
 			for how, ref := range refs("website", "acme/website", w.website.Spec.ID) {
 				for _, branch := range []string{"main", "release/*", "*"} {
-					b := protection(branch, &ref, nil)
+					b := protecting(branch, &ref, nil)
 					attempts = append(attempts, attempt{branch + " of the project by " + how, b, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 				}
-				b := protection("main", &ref, nil)
+				b := protecting("main", &ref, nil)
 				b.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
 				attempts = append(attempts, attempt{"as the project's own by " + how, b, v1alpha1.ReasonReferenceNotFound, "projectRef"})
 			}
 			for how, ref := range refs("acme", "acme", w.acme.Spec.ID) {
-				attempts = append(attempts, attempt{"of the group by " + how, protection("*", nil, &ref), v1alpha1.ReasonReferenceNotFound, "groupRef"})
+				attempts = append(attempts, attempt{"of the group by " + how, protecting("*", nil, &ref), v1alpha1.ReasonReferenceNotFound, "groupRef"})
 			}
 			attempts = append(attempts, attempt{"the same id", forge.ProtectedBranch("x").Of(w.mine).ID(w.protected.Spec.ID).Build(), v1alpha1.ReasonAlreadyExists, "id "})
 			w.try(attempts...)
@@ -313,7 +315,7 @@ func membership(u *v1alpha1.User, project, group *v1alpha1.Reference) *v1alpha1.
 	return m
 }
 
-func protection(branch string, project, group *v1alpha1.Reference) *v1alpha1.ProtectedBranch {
+func protecting(branch string, project, group *v1alpha1.Reference) *v1alpha1.ProtectedBranch {
 	b := forge.ProtectedBranch(branch).Push(forge.Role(v1alpha1.AccessDeveloper)).ForcePush().Build()
 	b.Spec.ProjectRef, b.Spec.GroupRef = project, group
 	return b

@@ -17,8 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
-	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
@@ -75,17 +74,17 @@ var _ = Describe("A REST id", func() {
 	}
 
 	// identified are objects of all namespaced kinds that have an id.
-	identified := func() []frame.Identified {
+	identified := func() []v1alpha1.Identified {
 		acme := forge.Group("acme").In(space).Build()
 		web := forge.Project("web").In(acme).Build()
-		return []frame.Identified{
+		return []v1alpha1.Identified{
 			acme, web, forge.DeployKey("k").Of(web).Build(), forge.ProtectedBranch("b").Of(web).Build(),
 			forge.TriggerToken("t").Of(web).Build(), forge.Badge("b").Of(web).Build(),
 			forge.RemoteMirror("m", "https://example.com/m.git").Of(web).Build(), forge.LabelTitled("l").Of(web).Build(),
 		}
 	}
-	copyOf := func(obj frame.Identified) frame.Identified { return obj.DeepCopyObject().(frame.Identified) }
-	pin := func(obj frame.Identified, id int64) frame.Identified {
+	copyOf := func(obj v1alpha1.Identified) v1alpha1.Identified { return obj.DeepCopyObject().(v1alpha1.Identified) }
+	pin := func(obj v1alpha1.Identified, id int64) v1alpha1.Identified {
 		obj = copyOf(obj)
 		spec, _ := obj.IDs()
 		*spec = id
@@ -295,7 +294,7 @@ var _ = Describe("A REST id", func() {
 
 		By("choosing what a token is known by")
 		digestRefused := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("omit spec.digest: name a Secret in spec.secretRef")))
-		known := forge.AccessToken("known").For(ada).Digest(catalog.Digest("a value of my choice")).Build()
+		known := forge.AccessToken("known").For(ada).Digest(credential.Digest("a value of my choice")).Build()
 		Expect(as.Create(ctx, known.DeepCopy())).To(digestRefused)
 		token := forge.AccessToken("t").For(ada).Build()
 		Expect(as.Create(ctx, token)).To(Succeed())

@@ -20,7 +20,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/frame"
-	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/test/controlplane"
 	"github.com/forgeplane/forgeplane/test/forge"
 	"github.com/forgeplane/forgeplane/test/rest"
@@ -64,7 +63,7 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 		Address: host, RuntimeDir: GinkgoT().TempDir(), HookBinary: program, ExternalURL: external, Version: "test",
 		Namespace: forge.PlatformNamespace, Home: forge.PlatformNamespace, Targets: targets, Catalog: f.Catalog,
 		Repositories: f.Repositories, Client: f.Live(), Live: f.Live(), IDs: f.IDs, Clock: f.Clock, Log: logr.Discard(),
-		Writers: new(git.Writers), Pushed: func(types.NamespacedName) {},
+		Pushed: func(types.NamespacedName) {},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	serving, stop := context.WithCancel(context.Background())
@@ -83,7 +82,7 @@ func newReaders(ctx context.Context, f *forge.Forge) readers {
 }
 
 // expect expects that everybody sees an object where its status says that it is, and only there.
-func (r readers) expect(ctx context.Context, obj frame.Object, story func() string) {
+func (r readers) expect(ctx context.Context, obj v1alpha1.Object, story func() string) {
 	GinkgoHelper()
 	switch o := obj.(type) {
 	case *v1alpha1.Group:
@@ -96,7 +95,7 @@ func (r readers) expect(ctx context.Context, obj frame.Object, story func() stri
 	}
 }
 
-func (r readers) expectAt(obj frame.Object, family, fullPath string, id int64, story func() string) {
+func (r readers) expectAt(obj v1alpha1.Object, family, fullPath string, id int64, story func() string) {
 	GinkgoHelper()
 	// What is being deleted holds its place, and is not served over REST.
 	if !obj.GetDeletionTimestamp().IsZero() || id == 0 {

@@ -18,7 +18,8 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/frame"
+	"github.com/forgeplane/forgeplane/internal/label"
+	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/repository"
 	"github.com/forgeplane/forgeplane/internal/role"
 	"github.com/forgeplane/forgeplane/test/forge"
@@ -123,7 +124,7 @@ func (w *world) valueOf(t *v1alpha1.TriggerToken) []byte {
 // attempt is an object that Mallory declares in her namespace, and why it is not in force.
 type attempt struct {
 	what   string
-	object frame.Object
+	object v1alpha1.Object
 	reason string
 	words  string
 }
@@ -135,7 +136,7 @@ func (w *world) try(attempts ...attempt) {
 		By(a.what)
 		a.object.SetNamespace(w.space)
 		a.object.SetName(fmt.Sprintf("attempt-%d", i))
-		if identified, ok := a.object.(frame.Identified); ok && pinned(identified) {
+		if identified, ok := a.object.(v1alpha1.Identified); ok && pinned(identified) {
 			// She may not pin an id. Nor would it help her if an administrator were talked into it.
 			w.expectPinRefused(identified)
 			w.Create(a.object)
@@ -156,13 +157,13 @@ func (w *world) try(attempts ...attempt) {
 	w.expectUntouched()
 }
 
-func pinned(obj frame.Identified) bool {
+func pinned(obj v1alpha1.Identified) bool {
 	spec, _ := obj.IDs()
 	return *spec != 0
 }
 
 // expectPinRefused expects that Mallory cannot create obj as it is, because of its id.
-func (w *world) expectPinRefused(obj frame.Identified) {
+func (w *world) expectPinRefused(obj v1alpha1.Identified) {
 	GinkgoHelper()
 	refused := obj.DeepCopyObject().(client.Object)
 	Expect(w.editor.Create(GinkgoT().Context(), refused)).To(pinRefused, "%T %s", obj, obj.GetName())
@@ -184,11 +185,13 @@ func (w *world) snapshot() map[string]string {
 	GinkgoHelper()
 	ctx := GinkgoT().Context()
 	all := map[string]string{}
-	for _, list := range []client.ObjectList{
-		&v1alpha1.UserList{}, &v1alpha1.AccessTokenList{}, &v1alpha1.GroupList{}, &v1alpha1.ProjectList{},
-		&v1alpha1.MembershipList{}, &v1alpha1.DeployKeyList{}, &v1alpha1.ProtectedBranchList{}, &v1alpha1.TriggerTokenList{},
-		&corev1.SecretList{}, &v1alpha1.BadgeList{}, &v1alpha1.JobTokenScopeList{}, &v1alpha1.RemoteMirrorList{}, &v1alpha1.LabelList{},
-	} {
+	lists := []client.ObjectList{&corev1.SecretList{}}
+	for _, kind := range v1alpha1.Kinds() {
+		if _, watched := kind.(*v1alpha1.RepositoryStorage); !watched { // its status follows the disk
+			lists = append(lists, kind.NewList())
+		}
+	}
+	for _, list := range lists {
 		Expect(w.Live().List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			// What Forgeplane keeps for an object of hers is no others'.
@@ -213,10 +216,10 @@ func (w *world) snapshot() map[string]string {
 	Expect(all["roles of mallory"]).To(Equal(fmt.Sprint(role.None, " ", role.None)))
 	scope, err := w.Catalog.ProjectScope(ctx, w.website)
 	Expect(err).NotTo(HaveOccurred())
-	rules, err := w.Catalog.Rules(ctx, scope, []string{"main", "release/1"})
+	rules, err := protection.Rules(ctx, w.Catalog, scope, []string{"main", "release/1"})
 	Expect(err).NotTo(HaveOccurred())
 	all["rules"] = fmt.Sprintf("%+v", rules)
-	labels, err := w.Catalog.Labels(ctx, scope)
+	labels, err := label.All(ctx, w.Catalog, scope)
 	Expect(err).NotTo(HaveOccurred())
 	all["labels"] = ""
 	for _, l := range labels {

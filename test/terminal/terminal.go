@@ -15,6 +15,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/test/process"
 )
 
 // timeout ends a command that hangs. A build beside other suites takes minutes.
@@ -121,12 +123,12 @@ func (t Terminal) run(input, name string, args []string) (output, screen string,
 	if input != "" {
 		command.Stdin = strings.NewReader(input)
 	}
-	// What a killed command has started may keep its output open.
+	// What a command has started may keep its output open.
 	command.WaitDelay = time.Second
 	var out bytes.Buffer
 	all := &display{}
 	command.Stdout, command.Stderr = &both{&out, all}, all
-	err = command.Run()
+	err = process.Run(command)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}

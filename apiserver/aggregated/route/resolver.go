@@ -33,7 +33,11 @@ type Known func(ctx context.Context, fullPath string) Kind
 var roots = map[string]Kind{"projects": Project, "groups": Group, "namespaces": Group}
 
 // Pattern is the method and path of an endpoint, with parameters in braces.
-type Pattern struct{ Method, Path string }
+type Pattern struct {
+	Method, Path string
+	// Polls says that requests wait there.
+	Polls bool
+}
 
 // Resolver finds out which endpoint a path means whose slashes have lost their encoding on the way: kube-apiserver decodes a
 // path once, so that projects/group%2Fproject/labels arrives as projects/group/project/labels.
@@ -52,14 +56,14 @@ func NewResolver(known Known, all []Pattern) *Resolver {
 	return r
 }
 
-// Resolve returns the path of a request, escaped, in the form that has one segment for each parameter. It takes the path
-// as it arrived, escaped, below that of the API version; api/v4, which clients put before each path, is taken away. A path
-// that is of no endpoint comes back as it is, without empty segments.
+// Resolve returns the path of a request, escaped, in the form that has one segment for each parameter, and whether the request is one that
+// waits. It takes the path as it arrived, escaped, below that of the API version; api/v4, which clients put before each path, is taken
+// away. A path that is of no endpoint comes back as it is, without empty segments.
 //
 // The project or group is the longest known path after which an endpoint follows. A parameter that stands last takes what
 // is left, one that stands before a word takes what is before it. Digits are an id. An id that is encoded twice, and so
 // arrives with %2F in it, is taken as it is, and with it every other parameter is taken to be encoded twice.
-func (r *Resolver) Resolve(ctx context.Context, method, escaped string) string {
+func (r *Resolver) Resolve(ctx context.Context, method, escaped string) (path string, polls bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet // what answers GET answers HEAD
 	}
@@ -68,7 +72,7 @@ func (r *Resolver) Resolve(ctx context.Context, method, escaped string) string {
 		values = values[2:]
 	}
 	if len(values) == 0 || len(values) > maxSegments {
-		return join(values)
+		return join(values), false
 	}
 	for _, t := range r.tries(ctx, method, values) {
 		for _, one := range r.routes {
@@ -76,11 +80,11 @@ func (r *Resolver) Resolve(ctx context.Context, method, escaped string) string {
 				continue
 			}
 			if lengths, ok := one.match(values, t.idLength); ok {
-				return join(regroup(values, lengths))
+				return join(regroup(values, lengths)), one.polls && one.method == method
 			}
 		}
 	}
-	return join(values)
+	return join(values), false
 }
 
 // try is a way to read a path: for a method or, where that is empty, for any; with so many segments in the id.
@@ -128,10 +132,11 @@ type route struct {
 	method   string
 	segments []string
 	words    int
+	polls    bool
 }
 
 func newRoute(of Pattern) route {
-	t := route{method: of.Method, segments: split(of.Path)}
+	t := route{method: of.Method, segments: split(of.Path), polls: of.Polls}
 	for i, s := range t.segments {
 		if strings.HasPrefix(s, "{") {
 			t.segments[i] = ""

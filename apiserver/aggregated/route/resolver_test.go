@@ -12,35 +12,35 @@ import (
 
 // routes are enough of the interface documents to have each of its shapes.
 var routes = []Pattern{
-	{"GET", "/version"},
-	{"GET", "/user"},
-	{"GET", "/users/{id}"},
-	{"GET", "/projects"},
-	{"POST", "/projects"},
-	{"GET", "/projects/{id}"},
-	{"DELETE", "/projects/{id}"},
-	{"POST", "/projects/{id}/archive"},
-	{"GET", "/projects/{id}/labels"},
-	{"GET", "/projects/{id}/labels/{label_id}"},
-	{"PUT", "/projects/{id}/labels/{label_id}/promote"},
-	{"GET", "/projects/{id}/members"},
-	{"GET", "/projects/{id}/members/all"},
-	{"GET", "/projects/{id}/members/all/{user_id}"},
-	{"GET", "/projects/{id}/members/{user_id}"},
-	{"GET", "/projects/{id}/protected_branches"},
-	{"GET", "/projects/{id}/protected_branches/{name}"},
-	{"PATCH", "/projects/{id}/protected_branches/{name}"},
-	{"GET", "/projects/{id}/repository/files/{file_path}"},
-	{"GET", "/projects/{id}/repository/files/{file_path}/raw"},
-	{"GET", "/projects/{id}/jobs/artifacts/{ref_name}/raw/{artifact_path}"},
-	{"GET", "/groups"},
-	{"GET", "/groups/{id}"},
-	{"GET", "/groups/{id}/projects"},
-	{"GET", "/groups/{id}/badges"},
-	{"POST", "/groups/{id}/badges"},
-	{"GET", "/groups/{id}/badges/{badge_id}"},
-	{"GET", "/namespaces/{id}"},
-	{"GET", "/namespaces/{id}/exists"},
+	{Method: "GET", Path: "/version"},
+	{Method: "GET", Path: "/user"},
+	{Method: "GET", Path: "/users/{id}"},
+	{Method: "GET", Path: "/projects"},
+	{Method: "POST", Path: "/projects"},
+	{Method: "GET", Path: "/projects/{id}"},
+	{Method: "DELETE", Path: "/projects/{id}"},
+	{Method: "POST", Path: "/projects/{id}/archive"},
+	{Method: "GET", Path: "/projects/{id}/labels"},
+	{Method: "GET", Path: "/projects/{id}/labels/{label_id}"},
+	{Method: "PUT", Path: "/projects/{id}/labels/{label_id}/promote"},
+	{Method: "GET", Path: "/projects/{id}/members"},
+	{Method: "GET", Path: "/projects/{id}/members/all"},
+	{Method: "GET", Path: "/projects/{id}/members/all/{user_id}"},
+	{Method: "GET", Path: "/projects/{id}/members/{user_id}"},
+	{Method: "GET", Path: "/projects/{id}/protected_branches"},
+	{Method: "GET", Path: "/projects/{id}/protected_branches/{name}"},
+	{Method: "PATCH", Path: "/projects/{id}/protected_branches/{name}"},
+	{Method: "GET", Path: "/projects/{id}/repository/files/{file_path}"},
+	{Method: "GET", Path: "/projects/{id}/repository/files/{file_path}/raw"},
+	{Method: "GET", Path: "/projects/{id}/jobs/artifacts/{ref_name}/raw/{artifact_path}"},
+	{Method: "GET", Path: "/groups"},
+	{Method: "GET", Path: "/groups/{id}"},
+	{Method: "GET", Path: "/groups/{id}/projects"},
+	{Method: "GET", Path: "/groups/{id}/badges"},
+	{Method: "POST", Path: "/groups/{id}/badges"},
+	{Method: "GET", Path: "/groups/{id}/badges/{badge_id}"},
+	{Method: "GET", Path: "/namespaces/{id}"},
+	{Method: "GET", Path: "/namespaces/{id}/exists"},
 }
 
 var tree = map[string]Kind{
@@ -117,7 +117,7 @@ func TestResolve(t *testing.T) {
 		{"GET", "/", ""},
 		{"GET", "/projects/1" + strings.Repeat("/x", 200), "/projects/1" + strings.Repeat("/x", 200)},
 	} {
-		if got := resolver.Resolve(t.Context(), test.method, aggregated(t, test.sent)); got != test.want && decoded(got) != decoded(test.want) {
+		if got, _ := resolver.Resolve(t.Context(), test.method, aggregated(t, test.sent)); got != test.want && decoded(got) != decoded(test.want) {
 			t.Errorf("%s %s is %s, and is to be %s", test.method, test.sent, got, test.want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestResolve(t *testing.T) {
 func TestAPathThatArrivesAsItWasSentStaysSo(t *testing.T) {
 	resolver := NewResolver(known, routes)
 	for _, path := range []string{"/projects/no%2Fone/labels", "/projects/acme%2Fsite/protected_branches/feat%2Fx", "/projects/1/repository/files/a%2Fraw"} {
-		if got := resolver.Resolve(t.Context(), "GET", path); got != path {
+		if got, _ := resolver.Resolve(t.Context(), "GET", path); got != path {
 			t.Errorf("%s became %s", path, got)
 		}
 	}
@@ -157,7 +157,7 @@ func FuzzResolve(f *testing.F) {
 		if _, err := url.PathUnescape(path); err != nil || strings.ContainsAny(path, "?#") {
 			return // a server does not get to see it
 		}
-		got := resolver.Resolve(t.Context(), method, path)
+		got, _ := resolver.Resolve(t.Context(), method, path)
 		if got == "" {
 			return
 		}
@@ -194,7 +194,7 @@ func FuzzRoundTrip(f *testing.F) {
 			if strings.Contains(id, "%25") {
 				name = url.PathEscape(name)
 			}
-			got := resolver.Resolve(t.Context(), "PATCH", aggregated(t, "/projects/"+id+"/protected_branches/"+name))
+			got, _ := resolver.Resolve(t.Context(), "PATCH", aggregated(t, "/projects/"+id+"/protected_branches/"+name))
 			r := httptest.NewRequest(http.MethodPatch, "/", http.NoBody)
 			plain, _ := url.PathUnescape(got)
 			r.URL = &url.URL{Path: plain, RawPath: got}
@@ -206,4 +206,19 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRequestsThatWaitAreToldByTheirMethodAndPath(t *testing.T) {
+	resolver := NewResolver(func(context.Context, string) Kind { return Project }, []Pattern{
+		{Method: "POST", Path: "/jobs/request", Polls: true}, {Method: "GET", Path: "/jobs/{id}"}, {Method: "GET", Path: "/projects/{id}/events", Polls: true},
+	})
+	for request, want := range map[string]bool{
+		"POST jobs/request": true, "POST api/v4/jobs/request": true, "GET jobs/request": false, "GET jobs/7": false, "POST jobs/7": false,
+		"GET projects/a/b/events": true, "HEAD projects/7/events": true, "DELETE projects/7/events": false, "POST nothing": false, "POST ": false,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if _, got := resolver.Resolve(t.Context(), method, path); got != want {
+			t.Errorf("%s: got %t", request, got)
+		}
+	}
 }

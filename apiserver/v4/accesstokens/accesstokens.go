@@ -12,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=accesstokens,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -22,13 +22,13 @@ import (
 // Family serves personal access tokens.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
+	tokens  *store.Store[owned, *v1alpha1.AccessToken]
 	clock   clock.PassiveClock
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock) *Family {
-	return &Family{catalog: cat, writer: w, clock: clk}
+func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock) *Family {
+	return &Family{catalog: cat, tokens: store.New(w, changed), clock: clk}
 }
 
 // Table lists the endpoints.
@@ -44,29 +44,22 @@ func (f *Family) Table() endpoint.Table {
 			Doc("List the caller's tokens; for administrators those of all users."),
 		endpoint.Get("/personal_access_tokens/self", f.self).Scopes(all...).Also(http.StatusMethodNotAllowed).
 			Doc("Get the token that the request is made with."),
-		endpoint.Get("/personal_access_tokens/{id}", f.get).
+		endpoint.Get("/personal_access_tokens/{id}", f.get).Found(f.reachable).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).
 			Doc("Get a token."),
-		endpoint.Post("/personal_access_tokens/self/rotate", f.rotateSelf).Status(http.StatusOK).Also(http.StatusMethodNotAllowed).
+		endpoint.Post("/personal_access_tokens/self/rotate", f.rotateSelf).Anybody().Status(http.StatusOK).Also(http.StatusMethodNotAllowed).
 			Doc("Replace the token that the request is made with. The new value is in this answer only."),
 		endpoint.Post("/personal_access_tokens/{id}/rotate", f.rotate).Status(http.StatusOK).
+			Found(f.reachable).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.Unauthorized("")).
 			Doc("Revoke a token and create one like it. The new value is in this answer only."),
-		endpoint.Delete("/personal_access_tokens/self", f.revokeSelf).Scopes(all...).Also(http.StatusMethodNotAllowed).
+		endpoint.Delete("/personal_access_tokens/self", f.revokeSelf).Anybody().Scopes(all...).Also(http.StatusMethodNotAllowed).
 			Doc("Revoke the token that the request is made with."),
-		endpoint.Delete("/personal_access_tokens/{id}", f.revoke).
+		endpoint.Delete("/personal_access_tokens/{id}", f.revoke).Found(f.find).Needs(auth.AdminInstance).Or(auth.Own).Denies(endpoint.NotFound("")).
 			Doc("Revoke a token."),
 	}
 }
 
-type tokenRequest struct {
-	ID int64 `param:"id" doc:"Id of the token."`
-}
-
-func (f *Family) get(ctx context.Context, s auth.Instance, r *tokenRequest) (Token, error) {
-	t, err := f.reachable(ctx, s, r.ID)
-	if err != nil {
-		return Token{}, err
-	}
-	return t.show(f.clock.Now()), nil
+func (f *Family) get(_ context.Context, s auth.Record[owned], _ *endpoint.None) (Token, error) {
+	return s.Record.show(f.clock.Now()), nil
 }
 
 func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (Token, error) {
@@ -78,39 +71,23 @@ func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (T
 }
 
 type rotateRequest struct {
-	ID        int64                        `param:"id" doc:"Id of the token."`
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the new token ends to be accepted; in a week when omitted."`
 }
 
-func (f *Family) rotate(ctx context.Context, s auth.Instance, r *rotateRequest) (NewToken, error) {
-	t, err := f.reachable(ctx, s, r.ID)
-	if err != nil {
-		return NewToken{}, err
-	}
-	return f.replace(ctx, t, r.ExpiresAt)
+func (f *Family) rotate(ctx context.Context, s auth.Record[owned], r *rotateRequest) (NewToken, error) {
+	return f.replace(ctx, s.Subject, s.Record, r.ExpiresAt)
 }
 
-type rotateSelfRequest struct {
-	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the new token ends to be accepted; in a week when omitted."`
-}
-
-func (f *Family) rotateSelf(ctx context.Context, s auth.Instance, r *rotateSelfRequest) (NewToken, error) {
+func (f *Family) rotateSelf(ctx context.Context, s auth.Instance, r *rotateRequest) (NewToken, error) {
 	t, err := f.own(ctx, s)
 	if err != nil {
 		return NewToken{}, err
 	}
-	return f.replace(ctx, t, r.ExpiresAt)
+	return f.replace(ctx, s.Subject, t, r.ExpiresAt)
 }
 
-func (f *Family) revoke(ctx context.Context, s auth.Instance, r *tokenRequest) (endpoint.None, error) {
-	t, err := f.find(ctx, r.ID)
-	if err != nil {
-		return endpoint.None{}, err
-	}
-	if t == nil || !may(s, t.user) {
-		return endpoint.None{}, endpoint.NotFound("")
-	}
-	return endpoint.None{}, f.end(ctx, *t)
+func (f *Family) revoke(ctx context.Context, s auth.Record[owned], _ *endpoint.None) (endpoint.None, error) {
+	return endpoint.None{}, f.end(ctx, s.Subject, s.Record)
 }
 
 func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.None) (endpoint.None, error) {
@@ -118,7 +95,7 @@ func (f *Family) revokeSelf(ctx context.Context, s auth.Instance, _ *endpoint.No
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	return endpoint.None{}, f.end(ctx, t)
+	return endpoint.None{}, f.end(ctx, s.Subject, t)
 }
 
 // own returns the token that a request is made with. A Kubernetes identity has none.
@@ -129,42 +106,33 @@ func (f *Family) own(ctx context.Context, s auth.Instance) (owned, error) {
 	}
 	// With sudo the caller is not the user whom the token stands for.
 	u, err := f.catalog.User(ctx, t.Spec.UserRef)
-	return owned{t.DeepCopy(), u}, err
+	return owned{t, u}, err
 }
 
-// reachable returns a token of the caller, or for an administrator of anybody. Only administrators learn that there is none.
-func (f *Family) reachable(ctx context.Context, s auth.Instance, id int64) (owned, error) {
-	t, err := f.find(ctx, id)
-	switch {
-	case err != nil:
-		return owned{}, err
-	case t != nil && may(s, t.user):
-		return *t, nil
-	case s.Access.Admin:
-		return owned{}, endpoint.Message(http.StatusNotFound, "404 Not Found")
-	default:
-		return owned{}, endpoint.Unauthorized("")
+// changed is the token that a request was admitted to, for the store.
+func changed(_ context.Context, _ auth.Subject, t owned) (*v1alpha1.AccessToken, error) {
+	return t.AccessToken, nil
+}
+
+// reachable is find with another word for administrators that there is no such token. Others do not learn it.
+func (f *Family) reachable(ctx context.Context, s auth.Subject, id int64) (owned, error) {
+	t, err := f.find(ctx, s, id)
+	var missing *endpoint.Error
+	if errors.As(err, &missing) {
+		err = endpoint.Message(http.StatusNotFound, "404 Not Found")
 	}
+	return t, err
 }
 
-// may reports whether the caller has to do with the tokens of a user.
-func may(s auth.Instance, u *v1alpha1.User) bool {
-	return s.Access.Admin || s.Caller.Is(u.RESTID())
-}
-
-// find returns a copy of the token that has an id; nil when there is none, or none that stands for anybody.
-func (f *Family) find(ctx context.Context, id int64) (*owned, error) {
-	t, err := f.catalog.Token(ctx, id)
+// find returns the token that has an id, and stands for somebody.
+func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (owned, error) {
+	t, err := catalog.ByID[*v1alpha1.AccessToken](ctx, f.catalog, id)
 	var u *v1alpha1.User
 	if err == nil {
 		u, err = f.catalog.User(ctx, t.Spec.UserRef)
 	}
-	switch {
-	case errors.Is(err, catalog.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	default:
-		return &owned{t.DeepCopy(), u}, nil
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = endpoint.NotFound("")
 	}
+	return owned{t, u}, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
 func token(id int64, of, name string, change ...func(*v1alpha1.AccessTokenSpec)) *v1alpha1.AccessToken {
@@ -26,7 +27,7 @@ func token(id int64, of, name string, change ...func(*v1alpha1.AccessTokenSpec))
 			ID: id, UserRef: v1alpha1.Reference{Path: of}, Description: name, Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeReadUser},
 			SecretRef: &v1alpha1.SecretKeyReference{Name: fmt.Sprintf("t-%d", id), Key: "token"},
 		},
-		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: catalog.Digest(value(id))},
+		Status: v1alpha1.AccessTokenStatus{ID: id, Digest: credential.Digest(value(id))},
 	}
 	for _, c := range change {
 		c(&t.Spec)
@@ -168,7 +169,7 @@ func TestATokenWorksWhenItIsAnswered(t *testing.T) {
 	object := stored(t, f, made.ID)
 	g.Expect(object.Spec.UserRef).To(Equal(f.Refer(&v1alpha1.User{}, "ann")))
 	g.Expect(object.Spec.ExpiresAt.UTC()).To(Equal(time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)))
-	g.Expect(object.Spec.Digest).To(Equal(catalog.Digest(made.Token)))
+	g.Expect(object.Spec.Digest).To(Equal(credential.Digest(made.Token)))
 	g.Expect(object.Status.Digest).To(Equal(object.Spec.Digest))
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token))
 	g.Expect(secrets(t, f)).To(BeEmpty(), "nobody else has the value")
@@ -244,7 +245,7 @@ func secrets(t *testing.T, f *Forge) []corev1.Secret {
 // leftovers are the names of the tokens that were not there when the test began, and of Secrets.
 func leftovers(t *testing.T, f *Forge) []string {
 	t.Helper()
-	tokens, err := f.Catalog.Tokens(t.Context())
+	tokens, err := catalog.All[*v1alpha1.AccessToken](t.Context(), f.Catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,6 +269,18 @@ func TestRevocationIsAtOnce(t *testing.T) {
 	g.Expect(f.With(value(13), "GET /personal_access_tokens/self", "").Body).To(ContainSubstring("Token was revoked"))
 	g.Expect(stored(t, f, 13).Spec.Revoked).To(BeTrue())
 	g.Expect(f.As("ann", "DELETE /personal_access_tokens/13", "").Code).To(Equal(204), "once more changes nothing")
+}
+
+func TestAToken_isItsOwnForWhoeverActsAsSomebodyElse(t *testing.T) {
+	f := newForge(t, token(15, "root", "sudo", func(s *v1alpha1.AccessTokenSpec) {
+		s.Scopes = []v1alpha1.TokenScope{v1alpha1.ScopeAPI, v1alpha1.ScopeSudo}
+	}))
+	if got := f.With(value(15), "DELETE /personal_access_tokens/1001?sudo=ann", ""); got.Code != 404 {
+		t.Errorf("another one of the administrator: got %s", got)
+	}
+	if got := f.With(value(15), "DELETE /personal_access_tokens/self?sudo=ann", ""); got.Code != 204 {
+		t.Errorf("the one that is shown: got %s", got)
+	}
 }
 
 func TestWhatIsWrongWithATokenIsSaid(t *testing.T) {
@@ -304,7 +317,7 @@ func TestWhatIsWrongWithATokenIsSaid(t *testing.T) {
 
 func stored(t *testing.T, f *Forge, id int64) *v1alpha1.AccessToken {
 	t.Helper()
-	found, err := f.Catalog.Token(t.Context(), id)
+	found, err := catalog.ByID[*v1alpha1.AccessToken](t.Context(), f.Catalog, id)
 	if err != nil {
 		t.Fatal(err)
 	}

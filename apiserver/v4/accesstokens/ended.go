@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // tidy removes the oldest ended tokens of a user, so that there are no more than kept when one more ends.
 func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
-	all, err := f.catalog.TokensOf(ctx, u)
+	all, err := accesstoken.Of(ctx, f.catalog, u)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (f *Family) tidy(ctx context.Context, u *v1alpha1.User) error {
 		if removed == atOnce || len(ended)-removed < kept {
 			break
 		}
-		gone, err := f.writer.DeleteMadeHere(ctx, t)
+		gone, err := f.tokens.SweepUnasked(ctx, t)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/accesstokens"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
@@ -34,7 +35,7 @@ func TestEndedTokensOfAUserAreBounded(t *testing.T) {
 	const kept = 200
 	g := NewWithT(t)
 	digest := func(id int64) func(*v1alpha1.AccessTokenSpec) {
-		return func(s *v1alpha1.AccessTokenSpec) { s.SecretRef, s.Digest = nil, catalog.Digest(value(id)) }
+		return func(s *v1alpha1.AccessTokenSpec) { s.SecretRef, s.Digest = nil, credential.Digest(value(id)) }
 	}
 	// Of ann's tokens the oldest is declared, and the next one is in force.
 	more := []client.Object{token(2000, "ann", "declared", digest(2000), revoked), token(2001, "ann", "live", digest(2001))}
@@ -53,10 +54,10 @@ func TestEndedTokensOfAUserAreBounded(t *testing.T) {
 		}
 		return string(declare.FieldOwner)
 	})
-	f.Serve(accesstokens.New(f.Catalog, declare.NewWriter(f.Client, live, f.IDs), f.Clock).Table())
+	f.Serve(accesstokens.New(f.Catalog, f.WriterReading(live), f.Clock).Table())
 	ended := func() (ids []int64) {
 		g.THelper()
-		tokens, err := f.Catalog.Tokens(t.Context())
+		tokens, err := catalog.All[*v1alpha1.AccessToken](t.Context(), f.Catalog)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, k := range tokens {
 			over := k.Spec.Revoked || k.Spec.ExpiresAt != nil && !f.Clock.Now().Before(k.Spec.ExpiresAt.Time)

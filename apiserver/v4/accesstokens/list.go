@@ -11,6 +11,8 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -67,10 +69,10 @@ func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest
 			return nil, err
 		}
 	} else if s.Access.Admin && id == 0 {
-		found, err := f.catalog.Tokens(ctx)
+		found, err := catalog.All[*v1alpha1.AccessToken](ctx, f.catalog)
 		return f.withUsers(ctx, found, err)
 	}
-	found, err := f.catalog.TokensOf(ctx, of)
+	found, err := accesstoken.Of(ctx, f.catalog, of)
 	return f.withUsers(ctx, found, err)
 }
 
@@ -80,9 +82,9 @@ func (f *Family) withUsers(ctx context.Context, found []*v1alpha1.AccessToken, e
 		return nil, err
 	}
 	all := make([]owned, 0, len(found))
-	for _, t := range found {
+	for _, t := range store.Known(found, nil) {
 		u, err := f.catalog.User(ctx, t.Spec.UserRef)
-		if errors.Is(err, catalog.ErrNotFound) || t.RESTID() == 0 {
+		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
 		if err != nil {

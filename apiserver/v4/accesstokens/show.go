@@ -3,6 +3,8 @@ package accesstokens
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
@@ -32,6 +34,12 @@ type owned struct {
 	*v1alpha1.AccessToken
 	user *v1alpha1.User
 }
+
+// Parameter implements auth.Kept.
+func (owned) Parameter() string { return "Id of the token." }
+
+// Owner implements auth.Kept.
+func (t owned) Owner() types.UID { return t.user.UID }
 
 func (t owned) expired(now time.Time) bool {
 	return t.Spec.ExpiresAt != nil && !now.Before(t.Spec.ExpiresAt.Time)

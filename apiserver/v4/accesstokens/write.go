@@ -3,7 +3,6 @@ package accesstokens
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -13,10 +12,10 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesstoken"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
@@ -30,20 +29,12 @@ const (
 )
 
 type createRequest struct {
-	UserID    int64                        `param:"user_id" doc:"Id of the user."`
 	Name      string                       `param:"name" required:"" doc:"What the token is for."`
 	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" doc:"What the token may be used for."`
 	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the token ends to be accepted; in a year when omitted."`
 }
 
-func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (NewToken, error) {
-	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: r.UserID})
-	if errors.Is(err, catalog.ErrNotFound) {
-		return NewToken{}, endpoint.NotFound("User")
-	}
-	if err != nil {
-		return NewToken{}, err
-	}
+func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (NewToken, error) {
 	switch {
 	case strings.TrimSpace(r.Name) == "":
 		return NewToken{}, endpoint.Message(http.StatusUnprocessableEntity, "Name can't be blank")
@@ -58,14 +49,13 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 	}
 	spec := v1alpha1.AccessTokenSpec{Description: r.Name, ExpiresAt: &expires}
 	seen := map[string]bool{}
-	for _, s := range r.Scopes {
-		if !seen[s] {
-			seen[s] = true
-			spec.Scopes = append(spec.Scopes, v1alpha1.TokenScope(s))
+	for _, scope := range r.Scopes {
+		if !seen[scope] {
+			seen[scope] = true
+			spec.Scopes = append(spec.Scopes, v1alpha1.TokenScope(scope))
 		}
 	}
-	_, shown, err := f.issue(ctx, u, spec)
-	return shown, err
+	return f.issue(ctx, s.User, spec, func(t *v1alpha1.AccessToken, then store.Then) error { return f.tokens.Create(ctx, s.Subject, t, then) })
 }
 
 // expiry is the beginning of the day that was sent, or of the one in so many days.
@@ -79,31 +69,31 @@ func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Tim
 	return metav1.Time{Time: at}, nil
 }
 
-// issue makes a token that every server accepts when it returns: the digest, which the controller would come to as well, is written
+// issue has a token made that every server accepts when it returns: the digest, which the controller would come to as well, is written
 // into the status along. Nobody but the client of this request ever has the value.
-func (f *Family) issue(ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec) (*v1alpha1.AccessToken, NewToken, error) {
+func (f *Family) issue(
+	ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec, create func(*v1alpha1.AccessToken, store.Then) error,
+) (NewToken, error) {
 	if err := f.tidy(ctx, u); err != nil {
-		return nil, NewToken{}, err
+		return NewToken{}, err
 	}
 	value := accesstoken.Generate()
-	spec.UserRef, spec.Digest = catalog.Refer(u), catalog.Digest(value)
+	spec.UserRef, spec.Digest = catalog.Refer(u), credential.Digest(value)
 	t := &v1alpha1.AccessToken{
 		ObjectMeta: metav1.ObjectMeta{Name: naturalkey.Name(u.Spec.Username, spec.Description, rand.Text())}, Spec: spec,
 	}
-	if err := f.writer.Create(ctx, t); err != nil {
-		return nil, NewToken{}, refusal.Of(err, "")
-	}
-	err := f.writer.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, t.Spec.Digest })
+	err := create(t, func(ctx context.Context, w store.Unasked) error {
+		return w.Observe(ctx, t, func() { t.Status.ID, t.Status.Digest = t.Spec.ID, t.Spec.Digest })
+	})
 	if err != nil {
-		// Nobody will learn its value.
-		return nil, NewToken{}, errors.Join(err, f.writer.Discard(ctx, t))
+		return NewToken{}, err
 	}
-	return t, NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
+	return NewToken{Token: owned{t, u}.show(f.clock.Now()), Value: value}, nil
 }
 
 // replace issues a successor of a token, and then revokes it: a failure in between locks nobody out. Of two who rotate the
 // same token one succeeds.
-func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[time.Time]) (NewToken, error) {
+func (f *Family) replace(ctx context.Context, s auth.Subject, old owned, sent endpoint.Optional[time.Time]) (NewToken, error) {
 	if old.Spec.Revoked {
 		return NewToken{}, revoked()
 	}
@@ -112,30 +102,25 @@ func (f *Family) replace(ctx context.Context, old owned, sent endpoint.Optional[
 		return NewToken{}, err
 	}
 	spec := v1alpha1.AccessTokenSpec{Description: old.Spec.Description, Scopes: old.Spec.Scopes, ExpiresAt: &expires}
-	t, shown, err := f.issue(declare.Replacing(ctx), old.user, spec)
-	if err != nil {
-		return NewToken{}, err
-	}
-	err = f.writer.Update(ctx, old.AccessToken, func() error {
+	end := func(old *v1alpha1.AccessToken) error {
 		if old.Spec.Revoked {
 			return revoked()
 		}
 		old.Spec.Revoked = true
 		return nil
-	})
-	if err != nil {
-		return NewToken{}, errors.Join(refusal.Of(err, ""), f.writer.Discard(ctx, t))
 	}
-	return shown, nil
+	return f.issue(ctx, old.user, spec, func(t *v1alpha1.AccessToken, then store.Then) error {
+		return f.tokens.Replace(ctx, s, old, end, t, then)
+	})
 }
 
 func revoked() error { return endpoint.BadRequest("token already revoked") }
 
 // end revokes a token; it makes no difference whether it was before.
-func (f *Family) end(ctx context.Context, t owned) error {
-	err := f.writer.Update(ctx, t.AccessToken, func() error {
+func (f *Family) end(ctx context.Context, s auth.Subject, t owned) error {
+	_, err := f.tokens.Update(ctx, s, t, func(t *v1alpha1.AccessToken) error {
 		t.Spec.Revoked = true
 		return nil
 	})
-	return refusal.Of(err, "")
+	return err
 }

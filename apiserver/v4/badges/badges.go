@@ -15,7 +15,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/badge"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -30,8 +29,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer, r *repository.Repositories) *Family {
-	return &Family{catalog: cat, badges: store.ByID(w, cat, cat.BadgesIn), repositories: r}
+func New(cat *catalog.Catalog, w store.Writer, r *repository.Repositories) *Family {
+	return &Family{catalog: cat, badges: store.ByID(w, cat, badge.Own), repositories: r}
 }
 
 // Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
@@ -59,13 +58,11 @@ type listRequest struct {
 
 func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endpoint.List[Badge], error) {
 	scope := s.Scope
-	all, err := f.catalog.Badges(ctx, scope)
+	all, err := badge.All(ctx, f.catalog, scope)
 	if err != nil {
 		return endpoint.List[Badge]{}, err
 	}
-	all = slices.DeleteFunc(all, func(b *v1alpha1.Badge) bool {
-		return b.RESTID() == 0 || r.Name != "" && b.Spec.Name != r.Name
-	})
+	all = store.Known(all, func(b *v1alpha1.Badge) bool { return r.Name == "" || b.Spec.Name == r.Name })
 	return endpoint.Each(endpoint.Page(r.Paging, all, func(b *v1alpha1.Badge) *v1alpha1.Badge { return b }), func(page []*v1alpha1.Badge) ([]Badge, error) {
 		specs := make([]v1alpha1.BadgeSpec, len(page))
 		for i, b := range page {

@@ -1,7 +1,6 @@
 package branches_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,10 +25,9 @@ import (
 type shop struct {
 	*familytest.Forge
 
-	client  *gittest.Client
-	git     *git.Repository
-	writers git.Writers
-	pushed  []types.NamespacedName
+	client *gittest.Client
+	git    *git.Repository
+	pushed []types.NamespacedName
 }
 
 func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
@@ -56,7 +54,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
 	pushed := func(p types.NamespacedName) { s.pushed = append(s.pushed, p) }
-	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, pushed), familytest.WebURL).Table())
+	f.Serve(New(repos, f.Catalog, f.Guard, ref.NewWriter(f.Guard, f.Catalog, repos, pushed), familytest.WebURL).Table())
 	for _, p := range []*v1alpha1.Project{archived, readOnly} {
 		familytest.Push(t, repos, p, c)
 	}
@@ -282,11 +280,12 @@ func TestBranchesAreCreatedByWhoMayPushThem(t *testing.T) {
 		post("mary", "23", `{"branch":"x","ref":"main"}`, `403 {"message":"403 Forbidden - The project is archived"}`),
 		post("mary", "24", `{"branch":"x","ref":"main"}`, `403 {"message":"403 Forbidden - The repository is temporarily read-only. Please try again later."}`),
 	)
-	if err := s.writers.Close(context.Background(), s.git); err != nil {
+	open, err := s.git.Close(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.expect(t, post("mary", "20", `{"branch":"x","ref":"main"}`, `403 {"message":"403 Forbidden - The repository is temporarily read-only. Please try again later."}`))
-	s.writers.Open(s.git)
+	open()
 	if after := refs(t, s); after != before || s.pushed != nil {
 		t.Errorf("after refusals there are\n%s\nand before were\n%s; told of %v", after, before, s.pushed)
 	}

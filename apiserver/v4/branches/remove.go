@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *branchRequest) (none endpoint.None, err error) {
@@ -67,7 +68,7 @@ func (f *Family) removeMergedFrom(ctx context.Context, s auth.Project, repo *git
 	if err != nil {
 		return err
 	}
-	rules, err := f.catalog.Rules(ctx, s.Scope, names(merged))
+	rules, err := protection.Rules(ctx, f.catalog, s.Scope, names(merged))
 	if err != nil {
 		return err
 	}

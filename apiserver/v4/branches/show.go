@@ -54,7 +54,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 			return nil, err
 		}
 	}
-	rules, err := f.catalog.Rules(ctx, s.Scope, names(all))
+	rules, err := protection.Rules(ctx, f.catalog, s.Scope, names(all))
 	if err != nil {
 		return nil, err
 	}

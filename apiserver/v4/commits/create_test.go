@@ -60,7 +60,7 @@ func newLimitedDesk(t *testing.T, c *gittest.Client, l git.Limits) *desk {
 		t.Fatal(err)
 	}
 	d.empty = &gittest.Client{Dir: nothing.Dir()}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &git.Writers{}, func(types.NamespacedName) { d.pushed++ })
+	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
 	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
 	return d
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/sshkey"
 )
@@ -29,8 +28,8 @@ type Family struct {
 }
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard) *Family {
-	keys := store.ByID(w, cat, store.OfProject(cat.DeployKeysOf)).Named("", "Deploy Key")
+func New(cat *catalog.Catalog, w store.Writer, g *auth.Guard) *Family {
+	keys := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.DeployKey])).Named("", "Deploy Key")
 	return &Family{catalog: cat, keys: keys, guard: g}
 }
 
@@ -63,12 +62,12 @@ func (f *Family) listAll(ctx context.Context, _ auth.Instance, r *listAllRequest
 	var all []*v1alpha1.DeployKey
 	if !r.Public {
 		var err error
-		if all, err = f.catalog.DeployKeys(ctx); err != nil {
+		if all, err = catalog.All[*v1alpha1.DeployKey](ctx, f.catalog); err != nil {
 			return endpoint.List[InstanceKey]{}, err
 		}
 	}
 	var failed error
-	page := endpoint.Page(r.Paging, byID(identified(all)), func(k *v1alpha1.DeployKey) InstanceKey {
+	page := endpoint.Page(r.Paging, store.InOrder(store.Known(all, nil)), func(k *v1alpha1.DeployKey) InstanceKey {
 		shown, err := f.showToAdmin(ctx, k)
 		failed = errors.Join(failed, err)
 		return shown
@@ -118,7 +117,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 
 // enable adds a copy: what another project has does not become this one's to change.
 func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key, error) {
-	k, err := f.catalog.DeployKeyByID(ctx, r.KeyID)
+	k, err := catalog.ByID[*v1alpha1.DeployKey](ctx, f.catalog, r.KeyID)
 	var scope catalog.Scope
 	if err == nil {
 		scope, err = f.scopeOf(ctx, k)
@@ -158,7 +157,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey strin
 			ProjectRef: catalog.ReferNamed(p), Title: title, PublicKey: strings.TrimSpace(publicKey), Access: access(push),
 		},
 	}
-	if err := f.keys.Create(ctx, s.Subject, k); errors.Is(err, declare.ErrExists) {
+	if err := f.keys.Create(ctx, s.Subject, k); errors.Is(err, store.ErrExists) {
 		return Key{}, endpoint.Invalid(map[string][]string{"deploy_key.fingerprint_sha256": {"has already been taken"}})
 	} else if err != nil {
 		return Key{}, err
@@ -198,11 +197,11 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *keyRequest) (end
 
 // byFingerprint returns the project's deploy key of a fingerprint; nil when there is none.
 func (f *Family) byFingerprint(ctx context.Context, p *v1alpha1.Project, fingerprint string) (*v1alpha1.DeployKey, error) {
-	all, err := f.catalog.DeployKeysOf(ctx, p)
+	all, err := catalog.Of[*v1alpha1.DeployKey](ctx, f.catalog, p)
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range byID(all) {
+	for _, k := range store.InOrder(all) {
 		if key, err := sshkey.Parse(k.Spec.PublicKey); err == nil && ssh.FingerprintSHA256(key) == fingerprint {
 			return k, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/deploykeys"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
+	"github.com/forgeplane/forgeplane/internal/deploykey"
 )
 
 // publicKey returns a public key that is the same for the same seed.
@@ -209,7 +210,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 // stored returns the object of an id.
 func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.DeployKey {
 	t.Helper()
-	k, err := f.Catalog.DeployKey(t.Context(), "acme", v1alpha1.Reference{ID: id})
+	k, err := deploykey.Named(t.Context(), f.Catalog, "acme", v1alpha1.Reference{ID: id})
 	if err != nil {
 		t.Fatal(err)
 	}

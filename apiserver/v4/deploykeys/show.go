@@ -1,10 +1,8 @@
 package deploykeys
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"golang.org/x/crypto/ssh"
 
@@ -104,15 +102,4 @@ func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Sc
 		return catalog.Scope{}, err
 	}
 	return f.catalog.ProjectScope(ctx, p)
-}
-
-// identified leaves out the keys that have no id yet, which are not known to the API.
-func identified(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
-	return slices.DeleteFunc(all, func(k *v1alpha1.DeployKey) bool { return k.RESTID() == 0 })
-}
-
-// byID orders keys, the oldest id first.
-func byID(all []*v1alpha1.DeployKey) []*v1alpha1.DeployKey {
-	slices.SortFunc(all, func(a, b *v1alpha1.DeployKey) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
-	return all
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,12 +29,15 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/catalog/catalogtest"
+	"github.com/forgeplane/forgeplane/internal/credential"
 	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/ids"
-	"github.com/forgeplane/forgeplane/internal/informer"
+	"github.com/forgeplane/forgeplane/internal/index"
 )
 
 const (
@@ -50,9 +54,11 @@ type Forge struct {
 
 	Client  client.Client
 	Catalog *catalog.Catalog
-	Writer  *declare.Writer
+	Writer  store.Writer
 	IDs     *ids.Allocator
 	Guard   *auth.Guard
+	// Features are those that Feature turns on and off.
+	Features *feature.Flags
 	// Clock stands at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
 	// Before, where it is set, is called before each write with its verb, as in "create", "patch", "patch status" and "delete". An
@@ -82,9 +88,30 @@ func New(t testing.TB, objects ...client.Object) *Forge {
 	f.Client = f.fake(t, objects)
 	f.Catalog = catalog.New(f.Client)
 	f.IDs = ids.New(f.Client, f.Client, f.Client, Namespace, ids.Range{First: 100})
-	f.Writer = declare.NewWriter(f.Client, f.Client, f.IDs)
-	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog, nil)
+	f.Writer = f.WriterReading(f.Client)
+	f.Features = feature.New(f.Client, Namespace, nil)
+	f.Guard = auth.NewGuard(auth.NewAuthenticator(f.Catalog, f.Clock, nil), f.Catalog, nil).Featuring(f.Features)
 	return f
+}
+
+// WriterReading returns a writer that reads from live what the cache does not keep.
+func (f *Forge) WriterReading(live client.Reader) store.Writer {
+	return store.NewWriter(declare.NewWriter(f.Client, live, f.IDs))
+}
+
+// Feature turns a feature on or off.
+func (f *Forge) Feature(name string, on bool) {
+	f.t.Helper()
+	values := f.Features.Values()
+	values.Data = map[string]string{name: feature.Value(on)}
+	err := f.Client.Create(f.t.Context(), values)
+	if apierrors.IsAlreadyExists(err) {
+		values.ResourceVersion = ""
+		err = f.Client.Update(f.t.Context(), values)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // Serve has the forge answer with tables.
@@ -169,7 +196,7 @@ func (f *Forge) token(u *v1alpha1.User) *v1alpha1.AccessToken {
 			ID: 1000 + u.Spec.ID, UserRef: v1alpha1.Reference{Name: u.Name}, Description: "test",
 			Scopes: []v1alpha1.TokenScope{v1alpha1.ScopeAPI}, SecretRef: &v1alpha1.SecretKeyReference{Name: "of-" + u.Name, Key: "token"},
 		},
-		Status: v1alpha1.AccessTokenStatus{ID: 1000 + u.Spec.ID, Digest: catalog.Digest(Value(u.Spec.Username))},
+		Status: v1alpha1.AccessTokenStatus{ID: 1000 + u.Spec.ID, Digest: credential.Digest(Value(u.Spec.Username))},
 	}
 	f.stamp(t)
 	return t
@@ -211,7 +238,7 @@ func (f *Forge) fake(t testing.TB, objects []client.Object) client.Client {
 				return f.before("patch "+sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		})
-	for _, add := range []func(context.Context, client.FieldIndexer) error{catalog.AddIndexes, catalogtest.AddSelectable} {
+	for _, add := range []func(context.Context, client.FieldIndexer) error{index.Add, catalogtest.AddSelectable} {
 		if err := add(t.Context(), indexer{builder}); err != nil {
 			t.Fatal(err)
 		}
@@ -233,14 +260,14 @@ type revisions struct {
 	left   int
 }
 
-func (r *revisions) Revision() (informer.Revision, bool) {
+func (r *revisions) Revision([]string) (catalog.Revision, bool) {
 	if r.left--; r.left == 0 {
 		r.change()
 	}
 	if r.left > 0 {
-		return informer.Revision{"before"}, true
+		return catalog.Revision{"before"}, true
 	}
-	return informer.Revision{"after"}, true
+	return catalog.Revision{"after"}, true
 }
 
 func (f *Forge) before(verb string, o client.Object, write func() error) error {

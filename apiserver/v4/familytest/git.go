@@ -67,5 +67,5 @@ func Push(t testing.TB, repos *repository.Repositories, p *v1alpha1.Project, c *
 // RefWriter returns what changes refs, and tells nobody, until the test ends.
 func (f *Forge) RefWriter() *ref.Writer {
 	f.t.Helper()
-	return ref.NewWriter(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), &git.Writers{}, func(types.NamespacedName) {})
+	return ref.NewWriter(f.Guard, f.Catalog, Repositories(f.t, f.Catalog), func(types.NamespacedName) {})
 }

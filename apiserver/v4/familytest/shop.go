@@ -44,7 +44,7 @@ func NewShop(t testing.TB, c *gittest.Client, more ...client.Object) *Shop {
 
 // Refs returns what changes branches and tags.
 func (s *Shop) Refs() *ref.Writer {
-	return ref.NewWriter(s.Guard, s.Catalog, s.Repositories, &git.Writers{}, func(types.NamespacedName) {})
+	return ref.NewWriter(s.Guard, s.Catalog, s.Repositories, func(types.NamespacedName) {})
 }
 
 // Asks is a request of nobody, and its answer: code and body.

@@ -49,7 +49,7 @@ func newDesk(t *testing.T, c *gittest.Client) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &git.Writers{}, func(types.NamespacedName) { d.pushed++ })
+	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { d.pushed++ })
 	f.Serve(New(repos, w, f.Clock).Table())
 	return d
 }

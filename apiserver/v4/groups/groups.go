@@ -17,9 +17,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
@@ -27,7 +26,8 @@ import (
 type Family struct {
 	catalog *catalog.Catalog
 	guard   *auth.Guard
-	writer  *declare.Writer
+	groups  *store.Store[store.Only, *v1alpha1.Group]
+	tree    *store.Tree
 	clock   clock.PassiveClock
 	webURL  string
 	// home is the Kubernetes namespace of root groups that are made over REST.
@@ -38,15 +38,15 @@ type Family struct {
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the groups that REST
 // callers make without a parent.
-func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, clk clock.PassiveClock, webURL, home string) *Family {
-	return &Family{catalog: cat, guard: g, writer: w, clock: clk, webURL: webURL, home: home}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{catalog: cat, guard: g, groups: store.Groups(w), tree: store.NewTree(w), clock: clk, webURL: webURL, home: home}
 }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller may see."),
-		endpoint.Post("/groups", f.create).Doc("Make a group."),
+		endpoint.Post("/groups", f.create).Anybody().Doc("Make a group."),
 		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get a group."),
 		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
@@ -100,20 +100,12 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		ref, root := holder.Spec.ParentRef, len(above) == 0
 		return strings.EqualFold(holder.Spec.Path, r.Path) && root == (ref == nil) && (root || catalog.Names(*ref, above[0]))
 	}
-	if caller.User != nil {
-		owner.Expect(g, caller.User)
-	}
-	err := declare.CreateUnique(ctx, f.writer, g, same, key...)
-	if errors.Is(err, declare.ErrExists) {
+	err := f.groups.CreateUnique(ctx, s.Subject, g, same, key, owned(g, caller.User)...)
+	if errors.Is(err, store.ErrExists) {
 		return Group{}, taken()
 	}
 	if err != nil {
-		return Group{}, refusal.Of(err, "Group")
-	}
-	if caller.User != nil {
-		if err := f.own(ctx, caller.User, g); err != nil {
-			return Group{}, err
-		}
+		return Group{}, err
 	}
 	chain, err := f.catalog.Ancestors(ctx, g)
 	if err != nil {
@@ -122,17 +114,22 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	return f.show(catalog.Scope{Groups: chain}), nil
 }
 
-// own makes the creator of a group its owner, and removes the group when that fails. If the server ends before that, the controller of groups
-// makes the owner.
-func (f *Family) own(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) error {
-	err := f.writer.Ensure(ctx, owner.Membership(u, g))
-	if err == nil {
-		return f.writer.Update(ctx, g, func() error {
+// owned makes a user, unless it is nobody, the owner of a group that is about to be made, and goes with that: where it fails, there is no
+// group. If the server ends before that, the controller of groups makes the owner.
+func owned(g *v1alpha1.Group, by *v1alpha1.User) []store.Then {
+	if by == nil {
+		return nil
+	}
+	owner.Expect(g, by)
+	return []store.Then{func(ctx context.Context, w store.Unasked) error {
+		if err := w.Ensure(ctx, owner.Membership(by, g)); err != nil {
+			return fmt.Errorf("making %s the owner of group %s: %w", by.Name, g.Spec.Path, err)
+		}
+		return w.Update(ctx, g, func() error {
 			owner.Settle(g)
 			return nil
 		})
-	}
-	return errors.Join(fmt.Errorf("making %s the owner of group %s: %w", u.Name, g.Spec.Path, err), f.writer.Discard(ctx, g))
+	}}
 }
 
 // maxDescription is how many characters a description may have.
@@ -181,13 +178,12 @@ type updateRequest struct {
 
 func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Group, error) {
 	scope := s.Scope
-	g := scope.Groups[0].DeepCopy()
-	if path := r.Path.Or(g.Spec.Path); path != g.Spec.Path {
+	if path := r.Path.Or(scope.Groups[0].Spec.Path); path != scope.Groups[0].Spec.Path {
 		if err := f.free(ctx, scope.Groups[1:], path); err != nil {
 			return Group{}, err
 		}
 	}
-	err := f.writer.Update(ctx, g, func() error {
+	g, err := f.groups.Update(ctx, s.Subject, store.Only{}, func(g *v1alpha1.Group) error {
 		was := g.Spec
 		g.Spec.Name = r.Name.Or(g.Spec.Name)
 		g.Spec.Path = r.Path.Or(g.Spec.Path)
@@ -200,7 +196,7 @@ func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Gr
 		return check(g.Spec, was)
 	})
 	if err != nil {
-		return Group{}, refusal.Of(err, "Group")
+		return Group{}, err
 	}
 	chain, err := f.catalog.Ancestors(ctx, g)
 	return f.show(catalog.Scope{Groups: chain}), err

@@ -16,7 +16,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/groups"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
@@ -302,8 +301,7 @@ func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
 			kept := familytest.Project("acme", "kept", 21, "web", v1alpha1.VisibilityPrivate)
 			kept.Spec.RESTWrites = policy
 			f := newForge(t, kept)
-			writer := declare.NewWriter(f.Client, applied{f.Client}, f.IDs)
-			f.Serve(New(f.Catalog, f.Guard, writer, f.Clock, familytest.WebURL, "home").Table())
+			f.Serve(New(f.Catalog, f.Guard, f.WriterReading(applied{f.Client}), f.Clock, familytest.WebURL, "home").Table())
 			removed := 0
 			f.Before = func(string, client.Object) error {
 				removed++

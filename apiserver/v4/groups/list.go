@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -96,8 +97,7 @@ func (f *Family) visible(ctx context.Context, subject auth.Subject) ([]catalog.S
 	if err != nil {
 		return nil, err
 	}
-	// One that has no id yet is not known to the API.
-	return slices.DeleteFunc(all, func(s catalog.Seen) bool { return s.Groups[0].RESTID() == 0 || !auth.AccessOf(caller, s).Sees() }), nil
+	return store.Known(all, func(s catalog.Seen) bool { return auth.AccessOf(caller, s).Sees() }), nil
 }
 
 func compare(by string, a, b *v1alpha1.Group) int {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
 // change writes what mutate does to the job token scope of the request's project, which is made when there is none.
 func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.JobTokenScope) error) error {
-	return f.scopes.UpdateOrCreate(ctx, s.Subject, only{}, func() *v1alpha1.JobTokenScope { return fresh(s.Scope.Project) }, mutate)
+	return f.scopes.UpdateOrCreate(ctx, s.Subject, store.Only{}, func() *v1alpha1.JobTokenScope { return fresh(s.Scope.Project) }, mutate)
 }
 
 // fresh is the job token scope of a project for which nothing is declared.

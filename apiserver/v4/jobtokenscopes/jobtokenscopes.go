@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/project"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=jobtokenscopes,verbs=get;create;patch,roleName=forgeplane-apiserver
@@ -24,22 +24,15 @@ import (
 // Family serves the job token scopes of projects.
 type Family struct {
 	catalog *catalog.Catalog
-	scopes  *store.Store[only, *v1alpha1.JobTokenScope]
+	scopes  *store.Store[store.Only, *v1alpha1.JobTokenScope]
 	guard   *auth.Guard
 	webURL  string
 }
 
-// only is the key of the one job token scope that a project has.
-type only struct{}
-
 // New returns the family. webURL is the address of the installation.
-func New(cat *catalog.Catalog, w *declare.Writer, g *auth.Guard, webURL string) *Family {
-	own := func(ctx context.Context, in catalog.Scope, _ only) (*v1alpha1.JobTokenScope, error) {
-		s, err := cat.JobTokenScopeOf(ctx, in)
-		if err == nil && s == nil {
-			err = catalog.ErrNotFound
-		}
-		return s, err
+func New(cat *catalog.Catalog, w store.Writer, g *auth.Guard, webURL string) *Family {
+	own := func(ctx context.Context, of auth.Subject, _ store.Only) (*v1alpha1.JobTokenScope, error) {
+		return jobtoken.ScopeOf(ctx, cat, of.Scope)
 	}
 	return &Family{catalog: cat, scopes: store.New(w, own), guard: g, webURL: webURL}
 }
@@ -73,7 +66,7 @@ type Addition struct {
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Settings, error) {
-	declared, err := f.catalog.JobTokenScopeOf(ctx, s.Scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.catalog, s.Scope)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -98,7 +91,7 @@ type listRequest struct {
 // list leaves out what leads nowhere, the project itself, which is always let in, and what was declared twice.
 func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest) (endpoint.List[project.Summary], error) {
 	caller, scope := subject.Caller, subject.Scope
-	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.catalog, scope)
 	if err != nil {
 		return endpoint.List[project.Summary]{}, err
 	}
@@ -108,7 +101,7 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 	var all []catalog.Scope
 	listed := map[types.UID]bool{scope.Project.UID: true}
 	for _, e := range declared.Spec.Allowlist {
-		allowed, err := f.catalog.Allowed(ctx, declared, e)
+		allowed, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
 		if errors.Is(err, catalog.ErrNotFound) || err == nil && listed[allowed.Project.UID] {
 			continue
 		}
@@ -156,7 +149,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 		return Addition{}, endpoint.BadRequest("Target project can't be the same as the source project")
 	}
 	err = f.change(ctx, s, func(declared *v1alpha1.JobTokenScope) error {
-		there, err := f.catalog.Allows(ctx, declared, target.Project)
+		there, err := jobtoken.Allows(ctx, f.catalog, declared, target.Project)
 		switch {
 		case err != nil:
 			return err
@@ -205,7 +198,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 		declared.Spec.Allowlist = left
 		return err
 	}
-	declared, err := f.catalog.JobTokenScopeOf(ctx, scope)
+	declared, err := jobtoken.ScopeOf(ctx, f.catalog, scope)
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -228,7 +221,7 @@ func (f *Family) without(
 			continue
 		}
 		if p != nil {
-			allowed, err := f.catalog.Allowed(ctx, declared, e)
+			allowed, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
 			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 				return nil, err
 			}
@@ -246,7 +239,7 @@ func (f *Family) without(
 func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope) error {
 	var left []v1alpha1.AllowlistEntry
 	for _, e := range declared.Spec.Allowlist {
-		_, err := f.catalog.Allowed(ctx, declared, e)
+		_, err := jobtoken.Allowed(ctx, f.catalog, declared, e)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return err
 		}
@@ -260,7 +253,7 @@ func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope)
 
 // target returns the project that an entry for the id would let in, or catalog.ErrNotFound.
 func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
-	return f.catalog.Allowed(ctx, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
+	return jobtoken.Allowed(ctx, f.catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
 // notListed is the answer about a project that is not in the list, by what the caller may do with it: what he is not to know of

@@ -12,33 +12,41 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/audit"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-// Subscriptions are who is to be told of what happens to a label; the activity store keeps them.
+// Subscriptions are who is to be told of what happens to a label; a subscription.Store keeps them.
 type Subscriptions interface {
 	// Subscribe and Unsubscribe report whether they changed anything.
-	Subscribe(ctx context.Context, u activity.User, s activity.Subject) (changed bool, err error)
-	Unsubscribe(ctx context.Context, u activity.User, s activity.Subject) (changed bool, err error)
+	Subscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
+	Unsubscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)
 	// Subscribed returns the ids of the subjects of a kind that a user is subscribed to.
-	Subscribed(ctx context.Context, u activity.User, kind string) (sets.Set[types.UID], error)
-	MoveSubscriptions(ctx context.Context, from, to activity.Subject) error
-	RemoveSubscriptions(ctx context.Context, s activity.Subject) error
+	Subscribed(ctx context.Context, u database.User, kind string) (sets.Set[types.UID], error)
+	Move(ctx context.Context, from, to database.Subject) error
+	Remove(ctx context.Context, s database.Subject) error
 }
 
 // Family serves the labels of projects.
 type Family struct {
-	catalog       *catalog.Catalog
-	guard         *auth.Guard
-	writer        *declare.Writer
+	catalog *catalog.Catalog
+	guard   *auth.Guard
+	// labels are those that the caller may change, as they are seen from a project.
+	labels        *store.Store[entry, *v1alpha1.Label]
+	projects      *store.Store[store.Only, *v1alpha1.Project]
 	subscriptions Subscriptions
 	counter       Counter
 	// rendered has the HTML of descriptions.
 	rendered *lru.Cache
+	// views are by the versions of the scopes.
+	views *catalog.Memory[string, []entry]
 }
+
+// maxViews is of how many projects the view is remembered, each of which may have thousands of labels.
+const maxViews = 64
 
 // maxRendered is how many descriptions are not rendered again.
 const maxRendered = 1024
@@ -46,8 +54,13 @@ const maxRendered = 1024
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=labels,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, s Subscriptions, c Counter) *Family {
-	return &Family{catalog: cat, guard: g, writer: w, subscriptions: s, counter: c, rendered: lru.New(maxRendered)}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, s Subscriptions, c Counter) *Family {
+	f := &Family{
+		catalog: cat, guard: g, projects: store.Projects(w), subscriptions: s, counter: c, rendered: lru.New(maxRendered),
+		views: catalog.NewMemory[string, []entry](cat, maxViews, &v1alpha1.Label{}, &v1alpha1.Group{}, &v1alpha1.Project{}),
+	}
+	f.labels = store.New(w, f.changeable).Named("Label", "Label")
+	return f
 }
 
 // Table lists the endpoints. Those without {label_id} are older forms, which name the label in a parameter.
@@ -126,7 +139,7 @@ func (f *Family) unsubscribe(ctx context.Context, s auth.Project, r *labelReques
 }
 
 func (f *Family) changeSubscription(
-	ctx context.Context, s auth.Project, key, verb string, change func(context.Context, activity.User, activity.Subject) (bool, error),
+	ctx context.Context, s auth.Project, key, verb string, change func(context.Context, database.User, database.Subject) (bool, error),
 ) (Label, error) {
 	l, err := f.find(ctx, s, key)
 	if err != nil {
@@ -136,7 +149,7 @@ func (f *Family) changeSubscription(
 	if err != nil {
 		return Label{}, err
 	}
-	changed, err := change(ctx, activity.User{ID: u.RESTID(), UID: u.UID}, subject(l.Label))
+	changed, err := change(ctx, database.User{ID: u.RESTID(), UID: u.UID}, subject(l.Label))
 	if changed || err != nil {
 		audit.From(ctx).Wrote(verb, l.Label, err)
 	}
@@ -149,6 +162,6 @@ func (f *Family) changeSubscription(
 	return f.show(ctx, s, l)
 }
 
-func subject(l *v1alpha1.Label) activity.Subject {
-	return activity.Subject{Kind: activity.KindLabel, ID: l.RESTID(), UID: l.UID}
+func subject(l *v1alpha1.Label) database.Subject {
+	return database.Subject{Kind: subscription.KindLabel, ID: l.RESTID(), UID: l.UID}
 }

@@ -17,40 +17,42 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/labels"
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
 // subscribers are who is subscribed to which label.
-type subscribers map[activity.Subject]sets.Set[activity.User]
+type subscribers map[database.Subject]sets.Set[database.User]
 
-func (s subscribers) Subscribe(_ context.Context, user activity.User, to activity.Subject) (bool, error) {
+func (s subscribers) Subscribe(_ context.Context, user database.User, to database.Subject) (bool, error) {
 	if s[to].Has(user) {
 		return false, nil
 	}
 	if s[to] == nil {
-		s[to] = sets.Set[activity.User]{}
+		s[to] = sets.Set[database.User]{}
 	}
 	s[to].Insert(user)
 	return true, nil
 }
 
-func (s subscribers) Unsubscribe(_ context.Context, user activity.User, from activity.Subject) (bool, error) {
+func (s subscribers) Unsubscribe(_ context.Context, user database.User, from database.Subject) (bool, error) {
 	was := s[from].Has(user)
 	s[from].Delete(user)
 	return was, nil
 }
 
-func (s subscribers) Subscribed(_ context.Context, user activity.User, kind string) (sets.Set[types.UID], error) {
+func (s subscribers) Subscribed(_ context.Context, user database.User, kind string) (sets.Set[types.UID], error) {
 	to := sets.Set[types.UID]{}
 	for label, users := range s {
-		if kind == activity.KindLabel && users.Has(user) {
+		if kind == subscription.KindLabel && users.Has(user) {
 			to.Insert(label.UID)
 		}
 	}
 	return to, nil
 }
 
-func (s subscribers) MoveSubscriptions(_ context.Context, from, to activity.Subject) error {
+func (s subscribers) Move(_ context.Context, from, to database.Subject) error {
 	if from != to {
 		s[to] = s[to].Union(s[from])
 		delete(s, from)
@@ -58,7 +60,7 @@ func (s subscribers) MoveSubscriptions(_ context.Context, from, to activity.Subj
 	return nil
 }
 
-func (s subscribers) RemoveSubscriptions(_ context.Context, of activity.Subject) error {
+func (s subscribers) Remove(_ context.Context, of database.Subject) error {
 	delete(s, of)
 	return nil
 }
@@ -79,7 +81,7 @@ func (f forge) subscribe(t *testing.T, label int64, users ...int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = f.subscribers.Subscribe(t.Context(), activity.User{ID: id, UID: u.UID}, f.subject(t, label))
+		_, _ = f.subscribers.Subscribe(t.Context(), database.User{ID: id, UID: u.UID}, f.subject(t, label))
 	}
 }
 
@@ -92,14 +94,14 @@ func (f forge) subscribed(t *testing.T, label int64) (ids []int64) {
 	return ids
 }
 
-func (f forge) subject(t *testing.T, label int64) activity.Subject {
+func (f forge) subject(t *testing.T, label int64) database.Subject {
 	t.Helper()
-	found, err := f.Catalog.LabelsWithID(t.Context(), label)
+	found, err := catalog.AllWithID[*v1alpha1.Label](t.Context(), f.Catalog, label)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("there is no label %d: %v", label, err)
 	}
 	oldest := slices.MinFunc(found, func(a, b *v1alpha1.Label) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return activity.Subject{Kind: activity.KindLabel, ID: label, UID: oldest.UID}
+	return database.Subject{Kind: subscription.KindLabel, ID: label, UID: oldest.UID}
 }
 
 // counts count one open issue for each label but the first, and say how often they were asked.

@@ -14,10 +14,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/claim"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/label"
 )
 
 type promoteNamedRequest struct {
@@ -41,7 +41,7 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	if !e.own() || namespace.Personal(above.Groups[0]) {
 		return GroupLabel{}, endpoint.Message(http.StatusBadRequest, "Failed to promote project label to group label")
 	}
-	if err := f.mayChangeGroup(ctx, s, above); err != nil {
+	if err := f.mayChangeGroup(ctx, s.Caller, above); err != nil {
 		return GroupLabel{}, err
 	}
 	merged, err := f.merged(ctx, e, above.Groups[0])
@@ -51,20 +51,20 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	if err := f.allowed(ctx, merged); err != nil {
 		return GroupLabel{}, err
 	}
-	into, err := f.merge(ctx, e, above, merged)
+	into, err := f.merge(ctx, s, e, above, merged)
 	if err != nil {
 		return GroupLabel{}, err
 	}
-	shown := newEntry(e.project, catalog.InheritedLabel{Label: into, Of: above, Above: 1})
+	shown := newEntry(e.project, label.Inherited{Label: into, Of: above, Above: 1})
 	v, err := f.viewer(ctx, s, []entry{shown}, true)
 	return v.groupLabel(shown), err
 }
 
 // merged returns what a label of the group takes the place of: all labels of the title in the projects that are right in it,
 // the younger ones first and the promoted one last.
-func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]catalog.ProjectLabel, error) {
-	all, err := f.catalog.ProjectLabels(ctx, g, e.Spec.Title)
-	slices.SortFunc(all, func(a, b catalog.ProjectLabel) int {
+func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]label.OfProject, error) {
+	all, err := label.InProjects(ctx, f.catalog, g, e.Spec.Title)
+	slices.SortFunc(all, func(a, b label.OfProject) int {
 		switch {
 		case a.UID == b.UID:
 			return 0
@@ -78,14 +78,15 @@ func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]cata
 }
 
 // allowed refuses the whole when any of the projects does not let REST callers change what is to be changed of it.
-func (f *Family) allowed(ctx context.Context, merged []catalog.ProjectLabel) error {
+func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 	for _, l := range merged {
-		err := f.writer.Allow(ctx, l.Project, l.Label)
+		of := catalog.Scope{Project: l.Project}
+		err := f.labels.CheckUnasked(ctx, of, l.Label)
 		if err == nil && prioritized(l) {
-			err = f.writer.Allow(ctx, l.Project, l.Project)
+			err = f.projects.CheckUnasked(ctx, of, l.Project)
 		}
 		if err != nil {
-			return refusal.Of(err, "")
+			return err
 		}
 	}
 	return nil
@@ -93,11 +94,13 @@ func (f *Family) allowed(ctx context.Context, merged []catalog.ProjectLabel) err
 
 // merge has a label of the group take the place of those of its projects. As the promoted one goes last, the same request
 // completes what an earlier one has left half done.
-func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged []catalog.ProjectLabel) (*v1alpha1.Label, error) {
+func (f *Family) merge(
+	ctx context.Context, s auth.Project, e entry, above catalog.Scope, merged []label.OfProject,
+) (*v1alpha1.Label, error) {
 	if err := f.keepPriorities(ctx, merged); err != nil {
 		return nil, err
 	}
-	into, err := f.inGroup(ctx, e, above)
+	into, err := f.inGroup(ctx, s, e, above)
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +108,13 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 		// An id that another label holds has that one's subscribers.
 		holds, err := f.catalog.HoldsID(ctx, l.Label)
 		if err == nil && holds {
-			err = f.subscriptions.MoveSubscriptions(ctx, subject(l.Label), subject(into))
+			err = f.subscriptions.Move(ctx, subject(l.Label), subject(into))
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := f.writer.Delete(ctx, l.Label.DeepCopy()); err != nil && !errors.Is(err, declare.ErrGone) {
-			return nil, refusal.Of(err, "")
+		if err := f.labels.DeleteUnasked(ctx, catalog.Scope{Project: l.Project}, l.Label); err != nil {
+			return nil, err
 		}
 	}
 	return into, nil
@@ -119,8 +122,8 @@ func (f *Family) merge(ctx context.Context, e entry, above catalog.Scope, merged
 
 // inGroup returns the label of the title that the group or one above it has, or makes it with the id of the promoted one: until
 // that is gone it waits for the id.
-func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
-	into, err := f.catalog.LabelHolder(ctx, above, e.Spec.Title)
+func (f *Family) inGroup(ctx context.Context, s auth.Project, e entry, above catalog.Scope) (*v1alpha1.Label, error) {
+	into, err := label.Holder(ctx, f.catalog, above, e.Spec.Title)
 	if err != nil {
 		return nil, err
 	}
@@ -139,24 +142,24 @@ func (f *Family) inGroup(ctx context.Context, e entry, above catalog.Scope) (*v1
 			Title: e.Spec.Title, Color: e.Spec.Color, Description: e.Spec.Description,
 		},
 	}
-	err = f.declare(ctx, into, "group", g.Name)
-	if errors.Is(err, declare.ErrExists) {
+	err = f.declare(ctx, auth.Subject{Caller: s.Caller, Scope: above}, into, "group", g.Name)
+	if errors.Is(err, store.ErrExists) {
 		err = locked() // somebody promotes another label of the title at this moment
 	}
-	return into, refusal.Of(err, "")
+	return into, err
 }
 
 func locked() error { return endpoint.Conflict("409 Conflict: Resource lock") }
 
 // prioritized reports whether a project's own label has a priority, or none, that the project is to give the group's label instead
 // of what it declares for the title.
-func prioritized(l catalog.ProjectLabel) bool {
+func prioritized(l label.OfProject) bool {
 	return l.Spec.Priority != nil || priorityOf(l.Project.Spec.LabelPriorities, l.Spec.Title) != nil
 }
 
 // keepPriorities has each project give the label of the group the priority that its own one had, or none.
-func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLabel) error {
-	of := map[types.UID][]catalog.ProjectLabel{}
+func (f *Family) keepPriorities(ctx context.Context, merged []label.OfProject) error {
+	of := map[types.UID][]label.OfProject{}
 	for _, l := range merged {
 		of[l.Project.UID] = append(of[l.Project.UID], l)
 	}
@@ -165,7 +168,8 @@ func (f *Family) keepPriorities(ctx context.Context, merged []catalog.ProjectLab
 		if !prioritized(l) {
 			continue
 		}
-		if err := f.prioritize(ctx, l.Project.DeepCopy(), l.Spec.Title, l.Spec.Priority); err != nil {
+		_, err := f.projects.UpdateUnasked(ctx, catalog.Scope{Project: l.Project}, l.Project, prioritize(l.Spec.Title, l.Spec.Priority))
+		if err != nil {
 			return err
 		}
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/label"
 	"github.com/forgeplane/forgeplane/internal/markdown"
+	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
 // Label is "Label" of the core interface document.
@@ -47,7 +48,7 @@ type GroupLabel struct {
 
 // entry is a label as it is seen from a project.
 type entry struct {
-	catalog.InheritedLabel
+	label.Inherited
 	project *v1alpha1.Project
 	// text is what a search looks through.
 	text string
@@ -55,8 +56,8 @@ type entry struct {
 	shown Label
 }
 
-func newEntry(p *v1alpha1.Project, l catalog.InheritedLabel) entry {
-	e := entry{InheritedLabel: l, project: p, text: strings.ToLower(l.Spec.Title + "\x00" + l.Spec.Description)}
+func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
+	e := entry{Inherited: l, project: p, text: strings.ToLower(l.Spec.Title + "\x00" + l.Spec.Description)}
 	hex, isColor := label.Hex(l.Spec.Color)
 	if !isColor {
 		hex = l.Spec.Color
@@ -84,13 +85,10 @@ func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 // near reports whether the label is the project's own or one of the group that the project is right in.
 func (e entry) near() bool { return e.Above <= 1 }
 
-// viewOf is the question for the labels of a project, by the version of its scope.
-type viewOf string
-
 // view returns the labels of a project by their titles; of one title the nearest comes first.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
-	return catalog.RecallList(f.catalog, viewOf(scope.Version()), time.Time{}, func() (all []entry, never time.Time, err error) {
-		found, err := f.catalog.Labels(ctx, scope)
+	return f.views.Recall(scope.Version(), time.Time{}, func(c *catalog.Catalog) (all []entry, never time.Time, err error) {
+		found, err := label.All(ctx, c, scope)
 		if err != nil {
 			return nil, never, err
 		}
@@ -180,7 +178,7 @@ func (f *Family) viewer(ctx context.Context, s auth.Project, of []entry, counts 
 		}
 	}
 	if u := s.Caller.User; u != nil {
-		v.subscribed, err = f.subscriptions.Subscribed(ctx, activity.User{ID: u.RESTID(), UID: u.UID}, activity.KindLabel)
+		v.subscribed, err = f.subscriptions.Subscribed(ctx, database.User{ID: u.RESTID(), UID: u.UID}, subscription.KindLabel)
 	}
 	return v, err
 }

@@ -10,12 +10,10 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/label"
 )
 
@@ -30,7 +28,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	scope := s.Scope
 	p := scope.Project
 	title, wrong := label.Title(r.Name)
-	if holder, err := f.catalog.LabelHolder(ctx, scope, title); err != nil {
+	if holder, err := label.Holder(ctx, f.catalog, scope, title); err != nil {
 		return Label{}, err
 	} else if holder != nil {
 		return Label{}, exists()
@@ -45,24 +43,21 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err := a.Err(); err != nil {
 		return Label{}, err
 	}
-	if err := f.writer.Allow(ctx, p, nil); err != nil {
-		return Label{}, refusal.Of(err, "")
-	}
 	l := &v1alpha1.Label{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}
-	if err := f.declare(ctx, l, "project", p.Name); errors.Is(err, declare.ErrExists) {
+	if err := f.declare(ctx, s.Subject, l, "project", p.Name); errors.Is(err, store.ErrExists) {
 		return Label{}, exists()
 	} else if err != nil {
-		return Label{}, refusal.Of(err, "")
+		return Label{}, err
 	}
-	return f.show(ctx, s, newEntry(p, catalog.InheritedLabel{Label: l, Of: scope}))
+	return f.show(ctx, s, newEntry(p, label.Inherited{Label: l, Of: scope}))
 }
 
 func exists() error { return endpoint.Conflict("Label already exists") }
 
 // declare creates a label under a name made of what it is declared for and its title.
-func (f *Family) declare(ctx context.Context, l *v1alpha1.Label, key ...string) error {
+func (f *Family) declare(ctx context.Context, of auth.Subject, l *v1alpha1.Label, kind, name string) error {
 	same := func(holder *v1alpha1.Label) bool { return holder.Spec.Title == l.Spec.Title }
-	return declare.CreateUnique(ctx, f.writer, l, same, append(key, l.Spec.Title)...)
+	return f.labels.CreateUnique(ctx, of, l, same, []string{kind, name, l.Spec.Title})
 }
 
 // changes are what may be changed of a label.
@@ -123,22 +118,23 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 	if err != nil {
 		return Label{}, err
 	}
+	itself := c.itself() || e.own()
 	if c.itself() {
-		if err := f.mayChange(ctx, s, e); err != nil {
+		if _, err := f.labels.Get(ctx, s.Subject, e); err != nil {
 			return Label{}, err
 		}
 	}
 	if c, err = f.checked(ctx, e, c); err != nil {
 		return Label{}, err
 	}
-	p, title := e.project.DeepCopy(), c.NewName.Or(e.Spec.Title)
-	if c.itself() || e.own() {
-		if err := f.writer.Allow(ctx, p, e.Label); err != nil {
-			return Label{}, refusal.Of(err, "")
+	p, l, title := e.project, e.Label, c.NewName.Or(e.Spec.Title)
+	if itself {
+		if err := f.labels.Check(ctx, s.Subject, e); err != nil {
+			return Label{}, err
 		}
 	}
 	if !e.own() && title != e.Spec.Title {
-		err := f.reprioritize(ctx, e.Of, p, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
+		p, err = f.reprioritize(ctx, e.Of, p, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
 			return renamed(all, e.Spec.Title, title)
 		})
 		if err != nil {
@@ -146,21 +142,20 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 		}
 	}
 	if c.Priority.Set && !e.own() {
-		if err := f.prioritize(ctx, p, title, pointer(c.Priority)); err != nil {
+		if p, err = f.projects.Update(ctx, s.Subject, store.Only{}, prioritize(title, pointer(c.Priority))); err != nil {
 			return Label{}, err
 		}
 	}
-	l := e.Label.DeepCopy()
-	if c.itself() || e.own() {
-		err := f.writer.Update(ctx, l, func() error {
+	if itself {
+		l, err = f.labels.Update(ctx, s.Subject, e, func(l *v1alpha1.Label) error {
 			c.apply(&l.Spec)
 			return nil
 		})
 		if err != nil {
-			return Label{}, refusal.Of(err, "Label")
+			return Label{}, err
 		}
 	}
-	return f.show(ctx, s, newEntry(p, catalog.InheritedLabel{Label: l, Of: e.Of, Above: e.Above}))
+	return f.show(ctx, s, newEntry(p, label.Inherited{Label: l, Of: e.Of, Above: e.Above}))
 }
 
 // checked returns the changes in the form in which they are declared, unless something is wrong with them.
@@ -168,7 +163,7 @@ func (f *Family) checked(ctx context.Context, e entry, c changes) (changes, erro
 	var a namespace.Attributes
 	if c.NewName.Set {
 		title, wrong := label.Title(c.NewName.Value)
-		holder, err := f.catalog.LabelHolder(ctx, e.Of, title)
+		holder, err := label.Holder(ctx, f.catalog, e.Of, title)
 		if err != nil {
 			return c, err
 		}
@@ -198,33 +193,27 @@ func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (end
 	if err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.mayChange(ctx, s, e); err != nil {
+	if err := f.labels.Delete(ctx, s.Subject, e); err != nil {
 		return endpoint.None{}, err
 	}
-	if err := f.writer.Allow(ctx, e.project, e.Label); err != nil {
-		return endpoint.None{}, refusal.Of(err, "")
-	}
-	if err := conditional.Delete(ctx, f.writer, e.Label.DeepCopy()); err != nil {
-		return endpoint.None{}, refusal.Of(err, "Label")
-	}
 	if !e.own() {
-		err = f.reprioritize(ctx, e.Of, e.project.DeepCopy(), func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
+		_, err = f.reprioritize(ctx, e.Of, e.project, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}
-	return endpoint.None{}, errors.Join(err, f.subscriptions.RemoveSubscriptions(ctx, subject(e.Label)))
+	return endpoint.None{}, errors.Join(err, f.subscriptions.Remove(ctx, subject(e.Label)))
 }
 
-// mayChange refuses a caller who may change labels of the project, and this one is of a group in which he may not.
-func (f *Family) mayChange(ctx context.Context, s auth.Project, e entry) error {
+// changeable refuses a caller who may change labels of the project, and this one is of a group in which he may not.
+func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1alpha1.Label, error) {
 	if e.own() {
-		return nil
+		return e.Label, nil
 	}
-	return f.mayChangeGroup(ctx, s, e.Of)
+	return e.Label, f.mayChangeGroup(ctx, of.Caller, e.Of)
 }
 
-func (f *Family) mayChangeGroup(ctx context.Context, s auth.Project, of catalog.Scope) error {
-	access, err := f.guard.Access(ctx, s.Caller, of)
+func (f *Family) mayChangeGroup(ctx context.Context, c auth.Caller, of catalog.Scope) error {
+	access, err := f.guard.Access(ctx, c, of)
 	if err == nil && !access.May(auth.WriteGroupLabels) {
 		return endpoint.Forbidden("")
 	}

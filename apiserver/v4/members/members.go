@@ -8,10 +8,11 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -19,14 +20,17 @@ import (
 // Family serves the members of projects and groups.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
-	clock   clock.PassiveClock
-	webURL  string
+	// memberships are those in the project or group itself, by the user: inherited ones are changed where they are declared.
+	memberships *store.Store[*v1alpha1.User, *v1alpha1.Membership]
+	clock       clock.PassiveClock
+	webURL      string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
-func New(cat *catalog.Catalog, w *declare.Writer, clk clock.PassiveClock, webURL string) *Family {
-	return &Family{catalog: cat, writer: w, clock: clk, webURL: webURL}
+func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock, webURL string) *Family {
+	f := &Family{catalog: cat, clock: clk, webURL: webURL}
+	f.memberships = store.New(w, f.changeable)
+	return f
 }
 
 // Table lists the endpoints.
@@ -73,11 +77,10 @@ func (f *Family) listAll(ctx context.Context, s auth.Subject, r *listRequest) (e
 
 func (f *Family) page(r *listRequest, all []catalog.Member) endpoint.List[Member] {
 	query := strings.ToLower(r.Query)
-	all = slices.DeleteFunc(all, func(m catalog.Member) bool {
+	all = store.Known(all, func(m catalog.Member) bool {
 		u := m.User.Spec
-		return u.ID == 0 || // They are not known to the API yet.
-			len(r.UserIDs) > 0 && !slices.Contains(r.UserIDs, u.ID) ||
-			!strings.Contains(strings.ToLower(u.Username), query) && !strings.Contains(strings.ToLower(u.Name), query)
+		return (len(r.UserIDs) == 0 || slices.Contains(r.UserIDs, m.RESTID())) &&
+			(strings.Contains(strings.ToLower(u.Username), query) || strings.Contains(strings.ToLower(u.Name), query))
 	})
 	return endpoint.Page(r.Paging, all, f.show)
 }
@@ -108,7 +111,7 @@ func (f *Family) pick(all []catalog.Member, userID int64, err error) (Member, er
 }
 
 func find(all []catalog.Member, userID int64) (catalog.Member, bool) {
-	i := slices.IndexFunc(all, func(m catalog.Member) bool { return m.User.RESTID() == userID })
+	i := slices.IndexFunc(all, func(m catalog.Member) bool { return m.RESTID() == userID })
 	if i < 0 {
 		return catalog.Member{}, false
 	}

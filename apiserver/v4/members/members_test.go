@@ -19,6 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/members"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
 // newForge returns a forge with the groups acme (10, public) and acme/core (11) and the projects acme/core/web (20) and
@@ -193,11 +194,15 @@ func stored(t *testing.T, f *Forge, username string) *v1alpha1.Membership {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := f.Catalog.ProjectByID(t.Context(), 20)
+	p, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := f.Catalog.ProjectMembership(t.Context(), u, p)
+	s, err := f.Catalog.ProjectScope(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Catalog.MembershipIn(t.Context(), u, s)
 	if err != nil || m == nil {
 		t.Fatalf("no membership: %v", err)
 	}

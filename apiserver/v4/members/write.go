@@ -10,14 +10,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -121,7 +119,7 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 	if err != nil {
 		return Member{}, err
 	}
-	held, err := f.held(ctx, s.Scope, u)
+	held, err := f.catalog.MembershipIn(ctx, u, s.Scope)
 	if err != nil {
 		return Member{}, err
 	}
@@ -131,35 +129,24 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 	if err := f.grants(ctx, s, u, r.AccessLevel, r.ExpiresAt); err != nil {
 		return Member{}, err
 	}
-	if err := f.allow(ctx, s.Scope, held); err != nil {
-		return Member{}, err
-	}
 	if held != nil {
 		// One that has ended is what counts as long as it is there: it begins anew, with nothing of what it was.
 		expires := r.ExpiresAt
 		expires.Null = !expires.Set || expires.Null
 		expires.Set = true
-		return f.write(ctx, s, catalog.Member{User: u, Membership: held.DeepCopy()}, r.AccessLevel, expires)
+		return f.write(ctx, s, u, r.AccessLevel, expires)
 	}
 	m := declared(s.Scope, u)
 	m.Spec.Role, m.Spec.ExpiresAt = roleOf(r.AccessLevel), ends(nil, r.ExpiresAt)
-	if err := f.writer.Create(ctx, m); errors.Is(err, declare.ErrExists) {
+	if err := f.memberships.Create(ctx, s, m); errors.Is(err, store.ErrExists) {
 		return Member{}, exists()
 	} else if err != nil {
-		return Member{}, refusal.Of(err, "")
+		return Member{}, err
 	}
 	return f.show(catalog.Member{User: u, Membership: m}), nil
 }
 
 func exists() error { return endpoint.Conflict("Member already exists") }
-
-// held returns the membership of a user in the project or group itself, ended or not; nil when there is none.
-func (f *Family) held(ctx context.Context, s catalog.Scope, u *v1alpha1.User) (*v1alpha1.Membership, error) {
-	if s.Project != nil {
-		return f.catalog.ProjectMembership(ctx, u, s.Project)
-	}
-	return f.catalog.GroupMembership(ctx, u, s.Groups[0])
-}
 
 // declared returns a membership with a name that no other one of the same user in the same place has: not that of a user who had the
 // id before, either.
@@ -198,26 +185,39 @@ func (f *Family) update(ctx context.Context, s auth.Subject, r *updateRequest) (
 			return Member{}, err
 		}
 	}
-	if err := f.allow(ctx, s.Scope, m.Membership); err != nil {
-		return Member{}, err
-	}
-	m.Membership = m.Membership.DeepCopy()
-	return f.write(ctx, s, m, r.AccessLevel, r.ExpiresAt)
+	return f.write(ctx, s, m.User, r.AccessLevel, r.ExpiresAt)
 }
 
-// write changes a membership, unless it is of somebody above the caller, and shows it.
-func (f *Family) write(ctx context.Context, s auth.Subject, m catalog.Member, level int, expires endpoint.Optional[time.Time]) (Member, error) {
-	err := f.writer.Update(ctx, m.Membership, func() error {
-		if m.Role() > s.Access.Role {
-			return endpoint.Forbidden("")
+// write changes the membership of a user and shows it.
+func (f *Family) write(ctx context.Context, s auth.Subject, u *v1alpha1.User, level int, expires endpoint.Optional[time.Time]) (Member, error) {
+	m, err := f.memberships.Update(ctx, s, u, func(m *v1alpha1.Membership) error {
+		if err := within(s, m); err != nil { // somebody may have raised it meanwhile
+			return err
 		}
-		m.Membership.Spec.Role, m.Membership.Spec.ExpiresAt = roleOf(level), ends(m.Membership.Spec.ExpiresAt, expires)
+		m.Spec.Role, m.Spec.ExpiresAt = roleOf(level), ends(m.Spec.ExpiresAt, expires)
 		return nil
 	})
 	if err != nil {
-		return Member{}, refusal.Of(err, "")
+		return Member{}, err
 	}
-	return f.show(m), nil
+	return f.show(catalog.Member{User: u, Membership: m}), nil
+}
+
+// changeable returns what held does, unless it is of somebody above the caller.
+func (f *Family) changeable(ctx context.Context, of auth.Subject, u *v1alpha1.User) (*v1alpha1.Membership, error) {
+	m, err := f.catalog.MembershipIn(ctx, u, of.Scope)
+	if err == nil && m != nil {
+		err = within(of, m)
+	}
+	return m, err
+}
+
+// within refuses a membership with a role above the caller's.
+func within(s auth.Subject, m *v1alpha1.Membership) error {
+	if catalog.RoleOf(m.Spec.Role) > s.Access.Role {
+		return endpoint.Forbidden("")
+	}
+	return nil
 }
 
 // own returns a member of the project or group itself: inherited ones are changed where they are declared.
@@ -309,16 +309,4 @@ func ends(was *metav1.Time, sent endpoint.Optional[time.Time]) *metav1.Time {
 	default:
 		return &metav1.Time{Time: day(sent.Value)}
 	}
-}
-
-// allow refuses a change in a project whose settings are not for REST callers; nil as m stands for a new membership.
-func (f *Family) allow(ctx context.Context, s catalog.Scope, m *v1alpha1.Membership) error {
-	if s.Project == nil {
-		return nil
-	}
-	var object client.Object
-	if m != nil {
-		object = m
-	}
-	return refusal.Of(f.writer.Allow(ctx, s.Project, object), "")
 }

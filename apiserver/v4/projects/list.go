@@ -15,6 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
@@ -83,8 +84,8 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	q.request = *r
 	q.request.Paging, q.request.Cursor = endpoint.Paging{}, endpoint.Optional[int64]{}
 	now := f.clock.Now()
-	all, err := catalog.RecallList(f.catalog, q, now, func() ([]catalog.Seen, time.Time, error) {
-		return f.find(ctx, caller, q, now)
+	all, err := f.lists.Recall(q, now, func(c *catalog.Catalog) ([]catalog.Seen, time.Time, error) {
+		return find(ctx, c, caller, q, now)
 	})
 	if err != nil {
 		return endpoint.List[Project]{}, err
@@ -109,16 +110,13 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 }
 
 // find returns the answer to a question, and until when it is true.
-func (f *Family) find(ctx context.Context, caller auth.Caller, q question, now time.Time) ([]catalog.Seen, time.Time, error) {
-	tree := f.catalog.Tree(caller.User, now)
+func find(ctx context.Context, c *catalog.Catalog, caller auth.Caller, q question, now time.Time) ([]catalog.Seen, time.Time, error) {
+	tree := c.Tree(caller.User, now)
 	all, err := tree.Projects(ctx)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	all = slices.DeleteFunc(all, func(s catalog.Seen) bool {
-		// One that has no id yet is not known to the API.
-		return s.Project.RESTID() == 0 || !q.in(s) || !auth.AccessOf(caller, s).Sees() || !q.request.wants(s)
-	})
+	all = store.Known(all, func(s catalog.Seen) bool { return q.in(s) && auth.AccessOf(caller, s).Sees() && q.request.wants(s) })
 	slices.SortFunc(all, func(a, b catalog.Seen) int {
 		order := compare(q.request.OrderBy, a.Project, b.Project)
 		if q.request.Sort == "desc" {

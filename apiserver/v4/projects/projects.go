@@ -8,47 +8,55 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
 // Family serves projects.
 type Family struct {
-	catalog *catalog.Catalog
-	guard   *auth.Guard
-	writer  *declare.Writer
-	refs    *ref.Writer
-	clock   clock.PassiveClock
-	webURL  string
+	catalog  *catalog.Catalog
+	guard    *auth.Guard
+	projects *store.Store[store.Only, *v1alpha1.Project]
+	groups   *store.Store[store.Only, *v1alpha1.Group]
+	refs     *ref.Writer
+	clock    clock.PassiveClock
+	webURL   string
 	// home is the Kubernetes namespace of personal projects.
 	home string
+	// lists are what was found for lists.
+	lists *catalog.Memory[question, []catalog.Seen]
 }
+
+// maxLists is how many lists are remembered, each of which may have all projects.
+const maxLists = 64
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family. webURL is the address of the installation; home is the Kubernetes namespace of the personal projects
 // of all users.
-func New(cat *catalog.Catalog, g *auth.Guard, w *declare.Writer, refs *ref.Writer, clk clock.PassiveClock, webURL, home string) *Family {
-	return &Family{catalog: cat, guard: g, writer: w, refs: refs, clock: clk, webURL: webURL, home: home}
+func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, refs *ref.Writer, clk clock.PassiveClock, webURL, home string) *Family {
+	return &Family{
+		catalog: cat, guard: g, projects: store.Projects(w), groups: store.Groups(w), refs: refs, clock: clk, webURL: webURL, home: home,
+		lists: catalog.NewMemory[question, []catalog.Seen](
+			cat, maxLists, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.Membership{}, &v1alpha1.User{}, &corev1.Namespace{}),
+	}
 }
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Doc("List the projects that the caller may see."),
-		endpoint.Post("/projects", f.create).Doc("Make a project."),
+		endpoint.Post("/projects", f.create).Anybody().Doc("Make a project."),
 		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Anonymous(endpoint.Served).Doc("Get a project."),
 		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
 		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
@@ -115,12 +123,12 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	same := func(holder *v1alpha1.Project) bool {
 		return strings.EqualFold(holder.Spec.Path, path) && catalog.Names(holder.Spec.GroupRef, group)
 	}
-	err = declare.CreateUnique(ctx, f.writer, p, same, group.Name, strings.ToLower(path))
-	if errors.Is(err, declare.ErrExists) {
+	err = f.projects.CreateUnique(ctx, s.Subject, p, same, []string{group.Name, strings.ToLower(path)})
+	if errors.Is(err, store.ErrExists) {
 		return Project{}, taken()
 	}
 	if err != nil {
-		return Project{}, refusal.Of(err, "Group") // which is what can be gone
+		return Project{}, err
 	}
 	scope.Project = p
 	return f.show(ctx, scope, viewer{settings: true, admin: caller.Admin})
@@ -166,14 +174,14 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 			return nil, err
 		}
 	}
-	if err := f.writer.Ensure(ctx, g); err != nil {
-		return nil, refusal.Of(err, "Group")
-	}
-	// It may have been there by another path than the username.
-	if err := f.own(ctx, g, u); err != nil {
-		return nil, err
-	}
-	if err := f.writer.Ensure(ctx, owner.Membership(u, g)); err != nil {
+	err = f.groups.EnsureUnasked(ctx, g, func(ctx context.Context, w store.Unasked) error {
+		// It may have been there by another path than the username.
+		if err := f.own(ctx, g, u); err != nil {
+			return err
+		}
+		return w.Ensure(ctx, owner.Membership(u, g))
+	})
+	if err != nil {
 		return nil, err
 	}
 	// Somebody else may have been faster.
@@ -184,7 +192,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 }
 
 // own refuses a group that does not hold the personal projects of a user.
-func (f *Family) own(ctx context.Context, o client.Object, u *v1alpha1.User) error {
+func (f *Family) own(ctx context.Context, o metav1.Object, u *v1alpha1.User) error {
 	own, err := namespace.IsPersonal(ctx, f.catalog, o, u, f.home)
 	if err == nil && !own {
 		err = unavailable()
@@ -247,13 +255,9 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	})
 }
 
-// change writes what mutate does to the spec of the request's project, if its declaration is for REST callers to change.
+// change writes what mutate does to the spec of the request's project.
 func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alpha1.ProjectSpec) error) (Project, error) {
-	p := s.Scope.Project.DeepCopy()
-	if err := f.writer.Allow(ctx, p, p); err != nil {
-		return Project{}, refusal.Of(err, "Project")
-	}
-	err := f.writer.Update(ctx, p, func() error {
+	p, err := f.projects.Update(ctx, s.Subject, store.Only{}, func(p *v1alpha1.Project) error {
 		was := p.Spec
 		if err := mutate(&p.Spec); err != nil {
 			return err
@@ -261,7 +265,7 @@ func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alph
 		return check(p.Spec, was)
 	})
 	if err != nil {
-		return Project{}, refusal.Of(err, "Project")
+		return Project{}, err
 	}
 	if branch := p.Spec.DefaultBranch; branch != "" && branch != s.Scope.Project.Spec.DefaultBranch {
 		if err := f.refs.SetHead(ctx, p); err != nil {
@@ -292,12 +296,8 @@ type Accepted struct {
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, _ *endpoint.None) (Accepted, error) {
-	p := s.Scope.Project.DeepCopy()
-	if err := f.writer.Allow(ctx, p, p); err != nil {
-		return Accepted{}, refusal.Of(err, "Project")
-	}
-	if err := conditional.Delete(ctx, f.writer, p); err != nil {
-		return Accepted{}, refusal.Of(err, "Project")
+	if err := f.projects.Delete(ctx, s.Subject, store.Only{}); err != nil {
+		return Accepted{}, err
 	}
 	return Accepted{Message: "202 Accepted"}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/projects"
-	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
@@ -361,6 +362,30 @@ func TestAProjectWithoutAPlaceIsNotThere(t *testing.T) {
 	}
 }
 
+func TestAProjectIsThere_whateverItsPlaceFollowsFrom(t *testing.T) {
+	open := familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic)
+	open.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+		From:     v1alpha1.NamespacesFromSelector,
+		Selector: &v1alpha1.NamespaceSelector{MatchLabels: map[string]v1alpha1.LabelValue{"team": "guest"}},
+	}
+	guests := familytest.Group("guests", "guests", 11, "", v1alpha1.VisibilityPublic)
+	guests.Spec.ParentRef = &v1alpha1.Reference{Path: "acme"}
+	f := familytest.New(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "guests", Labels: map[string]string{"team": "guest"}}},
+		open, guests, familytest.Project("guests", "web", 20, "guests", v1alpha1.VisibilityPublic),
+		familytest.User("ada", 1), familytest.Group("people", "bob", 12, "", v1alpha1.VisibilityPublic),
+		familytest.Project("people", "site", 21, "bob", v1alpha1.VisibilityPublic),
+	)
+	f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
+	for _, request := range []string{
+		"GET /projects/20", "GET /projects/acme%2Fguests%2Fweb", "GET /projects/21", "GET /projects/bob%2Fsite", "GET /projects",
+	} {
+		if a := f.As("ada", request, ""); a.Code != http.StatusOK {
+			t.Errorf("%s: %s", request, a)
+		}
+	}
+}
+
 func TestOnlyByIDAreProjectsPagedByKey(t *testing.T) {
 	const want = `405 {"error":"Keyset pagination is not yet available for this type of request"}`
 	for _, path := range []string{"/projects", "/groups/acme/projects"} {
@@ -377,8 +402,7 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 	f := familytest.New(t, familytest.User("root", 1, familytest.Admin), site, shard,
 		familytest.Group("acme", "acme", 10, "", v1alpha1.VisibilityPublic))
 	repos, pushed := familytest.Repositories(t, f.Catalog), 0
-	var writers git.Writers
-	refs := ref.NewWriter(f.Guard, f.Catalog, repos, &writers, func(types.NamespacedName) { pushed++ })
+	refs := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { pushed++ })
 	f.Serve(New(f.Catalog, f.Guard, f.Writer, refs, f.Clock, familytest.WebURL, "home").Table())
 	shown := func(text string) {
 		t.Helper()
@@ -404,8 +428,9 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 	g.Expect(pushed).To(Equal(1), "nothing else moves it")
 
 	// While it is moved, HEAD is left to the controller.
-	g.Expect(writers.Close(t.Context(), repo)).To(Succeed())
-	defer writers.Open(repo)
+	open, err := repo.Close(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer open()
 	g.Expect(f.As("root", "PUT /projects/20", `{"default_branch":"main"}`).String()).To(HavePrefix("200"))
 	head, err = repo.Head(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -415,7 +440,7 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {
 	f := newForge(t)
 	made := familytest.Decode[Project](t, f.As("mary", "POST /projects", `{"name":"New","namespace_id":10}`))
-	p, err := f.Catalog.ProjectByID(t.Context(), made.ID)
+	p, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, made.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

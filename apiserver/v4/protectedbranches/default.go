@@ -11,9 +11,10 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // protect declares a protection. It takes the place of the one that a project makes for its default branch, some time after
 // it was made itself: whether that is there already makes no difference to the client.
 func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
-	holder, err := f.catalog.ProtectionOf(ctx, s.Scope, b.Spec.Branch)
+	holder, err := protection.Holder(ctx, f.catalog, s.Scope, b.Spec.Branch)
 	if err != nil {
 		return nil, err
 	}
@@ -33,14 +34,14 @@ func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.Protec
 		if _, err := accesslevel.Assign(ctx, f.ids, b); err != nil {
 			return nil, err
 		}
-		if err := f.protections.Create(ctx, s.Subject, b); !errors.Is(err, declare.ErrExists) {
+		if err := f.protections.Create(ctx, s.Subject, b); !errors.Is(err, store.ErrExists) {
 			return b, err
 		}
 		if holder, err = f.shown(ctx, s.Scope, b.Spec.Branch); err != nil {
 			return nil, err
 		}
 	}
-	if holder == nil || !catalog.IsDefaultProtection(holder) {
+	if holder == nil || !protection.IsDefault(holder) {
 		return nil, exists(b.Spec.Branch)
 	}
 	return f.replace(ctx, s, b.Spec)
@@ -50,7 +51,7 @@ func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.Protec
 func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) (holder *v1alpha1.ProtectedBranch, err error) {
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, shownWithin, true, func(ctx context.Context) (bool, error) {
 		var err error
-		holder, err = f.catalog.ProtectionOf(ctx, scope, branch)
+		holder, err = protection.Holder(ctx, f.catalog, scope, branch)
 		return holder != nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
@@ -62,7 +63,7 @@ func (f *Family) shown(ctx context.Context, scope catalog.Scope, branch string) 
 // replace has the protection that a project made be what is wanted.
 func (f *Family) replace(ctx context.Context, s auth.Project, wanted v1alpha1.ProtectedBranchSpec) (*v1alpha1.ProtectedBranch, error) {
 	b, err := f.protections.Update(ctx, s.Subject, wanted.Branch, func(b *v1alpha1.ProtectedBranch) error {
-		if !catalog.IsDefaultProtection(b) {
+		if !protection.IsDefault(b) {
 			return exists(wanted.Branch)
 		}
 		if err := f.checkUnprotect(ctx, s, b); err != nil {

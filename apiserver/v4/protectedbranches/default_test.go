@@ -12,7 +12,6 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/protectedbranches"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
@@ -129,7 +128,7 @@ func TestTheProtectionThatAProjectMadeStaysWhereItIsManagedElsewhere(t *testing.
 		t.Run(string(policy), func(t *testing.T) {
 			f := newForge(t, byProject())
 			setRESTWrites(t, f, policy)
-			f.Serve(New(f.Catalog, declare.NewWriter(f.Client, applied{f.Client}, f.IDs), f.IDs, f.Guard).Table())
+			f.Serve(New(f.Catalog, f.WriterReading(applied{f.Client}), f.IDs, f.Guard).Table())
 			got := f.As("mary", protectTrunk, trunk)
 			if got.Code != want || want == http.StatusForbidden && !strings.Contains(got.Body, "managed by gitops") {
 				t.Errorf("got %s, want %d", got, want)

@@ -12,6 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/deploykey"
+	"github.com/forgeplane/forgeplane/internal/protection"
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
@@ -80,7 +82,7 @@ func (f *Family) declare(ctx context.Context, s catalog.Scope, set accesslevel.S
 	if err != nil {
 		return d, err
 	}
-	_, err = f.catalog.ResolveLevel(ctx, s, s.Project.Namespace, d)
+	_, err = protection.Resolve(ctx, f.catalog, s, s.Project.Namespace, d)
 	if err == nil {
 		err = f.pin(ctx, s, &d)
 	}
@@ -135,7 +137,7 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 		*d.UserRef = catalog.Refer(u)
 		return err
 	case d.GroupRef != nil:
-		g, err := f.catalog.GroupByID(ctx, d.GroupRef.ID)
+		g, err := catalog.ByID[*v1alpha1.Group](ctx, f.catalog, d.GroupRef.ID)
 		if err == nil && !slices.ContainsFunc(s.Groups, func(a *v1alpha1.Group) bool { return a.UID == g.UID }) {
 			err = catalog.ErrNotFound
 		}
@@ -145,7 +147,7 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 		*d.GroupRef = catalog.Refer(g)
 		return nil
 	case d.DeployKeyRef != nil:
-		k, err := f.catalog.DeployKey(ctx, s.Project.Namespace, *d.DeployKeyRef)
+		k, err := deploykey.Named(ctx, f.catalog, s.Project.Namespace, *d.DeployKeyRef)
 		if err == nil {
 			*d.DeployKeyRef = catalog.Refer(k)
 		}

@@ -12,14 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // Family serves the protected branches of projects.
@@ -29,20 +31,24 @@ type Family struct {
 	protections *store.Store[string, *v1alpha1.ProtectedBranch]
 	ids         accesslevel.Allocator
 	guard       *auth.Guard
+	// views are by the versions of the scopes.
+	views *catalog.Memory[string, view]
 }
+
+// maxViews is of how many projects the view is remembered.
+const maxViews = 4096
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=protectedbranches,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
 // New returns the family.
-func New(cat *catalog.Catalog, w *declare.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {
-	own := func(ctx context.Context, in catalog.Scope, name string) (*v1alpha1.ProtectedBranch, error) {
-		b, err := cat.ProtectionOf(ctx, in, name)
-		if err == nil && b == nil {
-			err = catalog.ErrNotFound
-		}
-		return b, err
+func New(cat *catalog.Catalog, w store.Writer, ids accesslevel.Allocator, guard *auth.Guard) *Family {
+	own := func(ctx context.Context, of auth.Subject, name string) (*v1alpha1.ProtectedBranch, error) {
+		return protection.Holder(ctx, cat, of.Scope, name)
 	}
-	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard}
+	views := catalog.NewMemory[string, view](
+		cat, maxViews, &v1alpha1.ProtectedBranch{}, &v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.DeployKey{},
+		&corev1.Namespace{})
+	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard, views: views}
 }
 
 // Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
@@ -79,9 +85,6 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	return endpoint.Page(r.Paging, all, func(b Branch) Branch { return b }), nil
 }
 
-// viewOf is the question for the protections of a project, by the version of its scope.
-type viewOf string
-
 // view is what is shown of every protection that a project is under.
 type view struct {
 	// all are in the order of their ids.
@@ -91,17 +94,14 @@ type view struct {
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
-	return catalog.Recall(f.catalog, viewOf(scope.Version()), time.Time{}, func() (v view, never time.Time, err error) {
-		all, err := f.catalog.Protections(ctx, scope)
+	return f.views.Recall(scope.Version(), time.Time{}, func(c *catalog.Catalog) (v view, never time.Time, err error) {
+		all, err := protection.All(ctx, c, scope)
 		if err != nil {
 			return v, never, err
 		}
 		v = view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
-		for _, b := range all {
-			if b.RESTID() == 0 { // It is not known to the API yet.
-				continue
-			}
-			one, err := f.show(ctx, scope, b)
+		for _, b := range store.Known(all, nil) {
+			one, err := show(ctx, c, scope, b)
 			if err != nil {
 				return v, never, err
 			}
@@ -146,9 +146,9 @@ type createRequest struct {
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Branch, error) {
 	scope := s.Scope
 	p := scope.Project
-	if holder, err := f.catalog.ProtectionOf(ctx, scope, r.Name); err != nil {
+	if holder, err := protection.Holder(ctx, f.catalog, scope, r.Name); err != nil {
 		return Branch{}, err
-	} else if holder != nil && !catalog.IsDefaultProtection(holder) {
+	} else if holder != nil && !protection.IsDefault(holder) {
 		return Branch{}, exists(r.Name)
 	}
 	b := &v1alpha1.ProtectedBranch{
@@ -181,7 +181,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return f.show(ctx, scope, b)
+	return show(ctx, f.catalog, scope, b)
 }
 
 func exists(name string) error {
@@ -212,7 +212,7 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err != nil {
 		return Branch{}, err
 	}
-	return f.show(ctx, s.Scope, b)
+	return show(ctx, f.catalog, s.Scope, b)
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *nameRequest) (endpoint.None, error) {

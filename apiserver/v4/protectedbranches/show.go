@@ -7,6 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/accesslevel"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
 // Branch is "Protected branch" of the core interface document.
@@ -35,7 +36,7 @@ type Level struct {
 const deployKeyLevel = 40
 
 // show resolves the levels as they are declared now, which the status may still have to follow.
-func (f *Family) show(ctx context.Context, s catalog.Scope, b *v1alpha1.ProtectedBranch) (Branch, error) {
+func show(ctx context.Context, c *catalog.Catalog, s catalog.Scope, b *v1alpha1.ProtectedBranch) (Branch, error) {
 	shown := Branch{
 		ID: b.RESTID(), Name: b.Spec.Branch,
 		AllowForcePush: b.Spec.AllowForcePush, CodeOwnerApprovalRequired: b.Spec.CodeOwnerApprovalRequired,
@@ -56,7 +57,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, b *v1alpha1.Protecte
 			if ids.StandsIn(set.name, b.Namespace, l) {
 				continue
 			}
-			r, err := f.catalog.ResolveLevel(ctx, s, b.Namespace, l)
+			r, err := protection.Resolve(ctx, c, s, b.Namespace, l)
 			if errors.Is(err, catalog.ErrNotFound) {
 				continue
 			}

@@ -32,12 +32,12 @@ func (f *Family) checkUnprotect(ctx context.Context, s auth.Project, b *v1alpha1
 func (f *Family) mayUnprotect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (bool, error) {
 	rule := protection.Rule{Name: b.Spec.Branch}
 	for _, l := range b.Spec.Unprotect {
-		resolved, err := f.catalog.ResolveLevel(ctx, s.Scope, b.Namespace, l)
+		resolved, err := protection.Resolve(ctx, f.catalog, s.Scope, b.Namespace, l)
 		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 			return false, err
 		}
 		// An unresolved level is the zero Grant, which lets nobody through.
-		rule.Unprotect = append(rule.Unprotect, catalog.Grant(resolved))
+		rule.Unprotect = append(rule.Unprotect, protection.GrantOf(resolved))
 	}
 	return f.guard.Actor(s.Subject).MayUnprotect(ctx, rule)
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/egress"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
+	"github.com/forgeplane/forgeplane/internal/remotemirror"
 )
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=remotemirrors,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
@@ -36,8 +36,8 @@ type Family struct {
 }
 
 // New returns the family; s is where credentials are kept, and targets says which hosts may be pushed to.
-func New(cat *catalog.Catalog, w *declare.Writer, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
-	return &Family{mirrors: store.ByID(w, cat, store.OfProject(cat.RemoteMirrorsOf)), credentials: s, clock: clk, targets: targets}
+func New(cat *catalog.Catalog, w store.Writer, s *credential.Store, clk clock.PassiveClock, targets *egress.Policy) *Family {
+	return &Family{mirrors: store.ByID(w, cat, store.OfProject(remotemirror.Of)), credentials: s, clock: clk, targets: targets}
 }
 
 // Table lists the endpoints. Whoever sees the project and lacks the ability is told 401, signed in or not (API behaviour,
@@ -115,7 +115,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	case at.password == "":
 		m.Annotations = map[string]string{v1alpha1.AnnotationCredentials: v1alpha1.CredentialsUsername}
 	}
-	err = f.mirrors.Create(ctx, s.Subject, m, func(ctx context.Context, w *declare.Writer) error {
+	err = f.mirrors.Create(ctx, s.Subject, m, func(ctx context.Context, w store.Unasked) error {
 		if !credentials {
 			return nil
 		}
@@ -128,7 +128,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 }
 
 // keep puts the credentials into a Secret of the platform, which the mirror names where no tenant can write.
-func (f *Family) keep(ctx context.Context, w *declare.Writer, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
+func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMirror, at target, enabled bool) error {
 	secret := f.credentials.New(v1alpha1.SecretOfRemoteMirror, m, map[string][]byte{credential.UsernameKey: []byte(at.username)})
 	if at.password != "" {
 		secret.Data[credential.PasswordKey] = []byte(at.password)

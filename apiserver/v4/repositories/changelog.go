@@ -13,14 +13,16 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/changelog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
 const (
 	// changelogs is how often a minute one is to be had, whether it is committed or not (API behaviour, section 2.2).
 	changelogs = 5
-	// maxChangelogCommits is how many commits one is made of at most.
-	maxChangelogCommits = 15_000
+	// maxChangelogCommits is how many commits one is made of at most, and maxUnlimitedCommits where the feature that limits them is off:
+	// their ids are in memory at once.
+	maxChangelogCommits, maxUnlimitedCommits = 15_000, 1_000_000
 )
 
 // configFiles are where a configuration is looked for.
@@ -72,8 +74,6 @@ func ungenerated(err error) error {
 	var wrong changelog.Error
 	switch {
 	case errors.As(err, &wrong):
-	case errors.Is(err, git.ErrTooManyCommits):
-		wrong = changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", maxChangelogCommits))
 	case errors.Is(err, git.ErrOutputTooLarge):
 		wrong = "The commits of the range are too large"
 	case ref.Missing(err):
@@ -102,14 +102,11 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 	if err != nil {
 		return none, err
 	}
-	commits := changelog.Pick(cmp.Or(r.Trailer, "Changelog"))
-	for c, err := range repo.Walk(ctx, git.Log{Tips: []string{to}, Without: []string{from}, Limit: maxChangelogCommits}) {
-		if err != nil {
-			return none, err
-		}
-		commits.Add(c)
+	commits, err := f.picked(ctx, repo, from, to, cmp.Or(r.Trailer, "Changelog"))
+	if err != nil {
+		return none, err
 	}
-	entries, err := f.entries(ctx, s, commits.Picked(), config.Groups)
+	entries, err := f.entries(ctx, s, commits, config.Groups)
 	if err != nil {
 		return none, err
 	}
@@ -118,6 +115,29 @@ func (f *Family) section(ctx context.Context, s auth.Project, repo *git.Reposito
 		date = r.Date.Value
 	}
 	return changelog.Release{Version: r.Version, Date: date, Config: config, Entries: entries}.Section()
+}
+
+// picked are the commits of a range that have a trailer.
+func (f *Family) picked(ctx context.Context, repo *git.Repository, from, to, trailer string) ([]changelog.Picked, error) {
+	limited, err := f.features.Enabled(ctx, feature.ChangelogCommitsLimitation)
+	if err != nil {
+		return nil, err
+	}
+	limit := maxUnlimitedCommits
+	if limited {
+		limit = maxChangelogCommits
+	}
+	commits := changelog.Pick(trailer)
+	for c, err := range repo.Walk(ctx, git.Log{Tips: []string{to}, Without: []string{from}, Limit: limit}) {
+		switch {
+		case errors.Is(err, git.ErrTooManyCommits):
+			return nil, changelog.Error(fmt.Sprintf("There are more than %d commits since the start of the range", limit))
+		case err != nil:
+			return nil, err
+		}
+		commits.Add(c)
+	}
+	return commits.Picked(), nil
 }
 
 // configuration reads the one that a request names, or what there is without one.

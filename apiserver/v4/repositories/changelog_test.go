@@ -20,6 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/repositories"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
@@ -32,7 +33,6 @@ type press struct {
 	client  *gittest.Client
 	git     *git.Repository
 	brought brought
-	writers git.Writers
 	pushed  int
 }
 
@@ -97,8 +97,8 @@ func newPress(t *testing.T, c *gittest.Client) *press {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &p.writers, func(types.NamespacedName) { p.pushed++ })
-	f.Serve(New(repos, f.Catalog, f.Guard, w, &p.brought, f.Clock, familytest.WebURL).Table())
+	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(types.NamespacedName) { p.pushed++ })
+	f.Serve(New(repos, f.Catalog, f.Guard, w, &p.brought, f.Features, f.Clock, familytest.WebURL).Table())
 	return p
 }
 
@@ -438,4 +438,12 @@ func TestAChangelogHasALimitOfCommits(t *testing.T) {
 		t.Errorf("of 15,000 commits it has\n%.300s", got)
 	}
 	t.Logf("15,000 commits took %s", time.Since(begun))
+	p.Feature(feature.ChangelogCommitsLimitation, false)
+	if got := p.notes(t, "", "version=1.1.0"); strings.Count(got, "\n- [Change ") != 15_001 {
+		t.Errorf("of 15,001 commits it has without the limit\n%.300s", got)
+	}
+	p.Feature(feature.ChangelogCommitsLimitation, true)
+	if got := p.notes(t, "", "version=1.1.0"); got != want {
+		t.Errorf("got with the limit again %.300s\nwant %s", got, want)
+	}
 }

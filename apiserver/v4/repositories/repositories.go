@@ -11,6 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/ref"
 	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/feature"
 	"github.com/forgeplane/forgeplane/internal/git"
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
@@ -22,15 +23,17 @@ type Family struct {
 	guard         *auth.Guard
 	writer        *ref.Writer
 	mergeRequests MergeRequests
+	features      *feature.Flags
 	clock         clock.PassiveClock
 	webURL        string
 }
 
 // New returns the family; webURL is the address of the installation, without a slash at its end.
 func New(
-	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, m MergeRequests, clk clock.PassiveClock, webURL string,
+	r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w *ref.Writer, m MergeRequests, flags *feature.Flags, clk clock.PassiveClock,
+	webURL string,
 ) *Family {
-	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, mergeRequests: m, clock: clk, webURL: webURL}
+	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, mergeRequests: m, features: flags, clock: clk, webURL: webURL}
 }
 
 // Table lists the endpoints.

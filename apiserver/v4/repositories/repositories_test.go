@@ -24,7 +24,7 @@ func newShop(t *testing.T, c *gittest.Client) *shop {
 }
 
 func (s *shop) serve(r *repository.Repositories) {
-	s.Serve(New(r, s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Clock, familytest.WebURL).Table())
+	s.Serve(New(r, s.Catalog, s.Guard, nil, NoMergeRequests{}, s.Features, s.Clock, familytest.WebURL).Table())
 }
 
 type asks = familytest.Asks

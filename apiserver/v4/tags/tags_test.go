@@ -23,10 +23,9 @@ import (
 type shop struct {
 	*familytest.Forge
 
-	client  *gittest.Client
-	git     *git.Repository
-	writers git.Writers
-	pushed  []types.NamespacedName
+	client *gittest.Client
+	git    *git.Repository
+	pushed []types.NamespacedName
 }
 
 func newShop(t *testing.T, c *gittest.Client) *shop { return newShopWith(t, c, git.Options{}) }
@@ -48,7 +47,7 @@ func newShopWith(t *testing.T, c *gittest.Client, o git.Options) *shop {
 	)
 	repos := familytest.Limited(t, f.Catalog, o)
 	s := &shop{Forge: f, client: c, git: familytest.Push(t, repos, web, c)}
-	w := ref.NewWriter(f.Guard, f.Catalog, repos, &s.writers, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
+	w := ref.NewWriter(f.Guard, f.Catalog, repos, func(p types.NamespacedName) { s.pushed = append(s.pushed, p) })
 	f.Serve(New(repos, w, f.Clock, familytest.WebURL).Table())
 	familytest.Push(t, repos, archived, c)
 	familytest.Init(t, repos, empty, "sha1")
@@ -225,12 +224,13 @@ func TestTagsAreCreated(t *testing.T) {
 		post("dora", "20", `{"tag_name":"v2/x","ref":"main"}`, `400 {"message":"Failed to create tag 'v2/x': another tag is in the way"}`),
 		post("dora", "23", `{"tag_name":"x","ref":"main"}`, `403 {"message":"403 Forbidden - The project is archived"}`),
 	)
-	if err := s.writers.Close(t.Context(), s.git); err != nil {
+	open, err := s.git.Close(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.expect(t, post("dora", "20", `{"tag_name":"x","ref":"main","message":"y"}`,
 		`403 {"message":"403 Forbidden - The repository is temporarily read-only. Please try again later."}`))
-	s.writers.Open(s.git)
+	open()
 	if after := store.Git(t, "show-ref") + store.Git(t, "count-objects"); after != before || s.pushed != nil {
 		t.Errorf("after refusals there are\n%s; told of %v", after, s.pushed)
 	}

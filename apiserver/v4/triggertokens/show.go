@@ -10,9 +10,9 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/profile"
-	"github.com/forgeplane/forgeplane/internal/activity"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
@@ -27,18 +27,18 @@ type Token struct {
 	Owner       *profile.Summary `json:"owner" doc:"The user whose token it is; null where it is nobody's."`
 }
 
-func (f *Family) showOne(ctx context.Context, s auth.Project, t *v1alpha1.TriggerToken) (Token, error) {
+func (f *Family) showOne(ctx context.Context, s auth.Subject, t *v1alpha1.TriggerToken) (Token, error) {
 	shown, err := f.show(ctx, s, t)
 	return shown[t.UID], err
 }
 
 // show returns what the caller sees of tokens.
-func (f *Family) show(ctx context.Context, s auth.Project, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
+func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.TriggerToken) (map[types.UID]Token, error) {
 	uids := make([]types.UID, len(tokens))
 	for i, t := range tokens {
 		uids[i] = t.UID
 	}
-	used, err := f.uses.LastUsed(ctx, activity.KindTriggerToken, uids...)
+	used, err := f.uses.LastUsed(ctx, tokenuse.KindTriggerToken, uids...)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,38 @@ func (f *Family) show(ctx context.Context, s auth.Project, tokens ...*v1alpha1.T
 		}
 		shown[t.UID] = Token{
 			ID: t.RESTID(), Description: t.Spec.Description, LastUsed: endpoint.Time(used[t.UID]),
-			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(declare.Changed(t)),
+			CreatedAt: endpoint.Time(t.CreationTimestamp.Time), UpdatedAt: endpoint.Time(store.Changed(t)),
 			Token: value, Owner: f.summary(owner),
 		}
 	}
 	return shown, nil
+}
+
+// owned is a token with the user whose it is, nil where it is nobody's.
+type owned struct {
+	*v1alpha1.TriggerToken
+	user *v1alpha1.User
+}
+
+// Parameter implements auth.Kept.
+func (owned) Parameter() string { return "Id of the trigger token." }
+
+// Owner implements auth.Kept.
+func (t owned) Owner() types.UID {
+	if t.user == nil {
+		return ""
+	}
+	return t.user.UID
+}
+
+// find returns the token of the project that has an id.
+func (f *Family) find(ctx context.Context, s auth.Subject, id int64) (owned, error) {
+	t, err := f.tokens.Get(ctx, s, id)
+	if err != nil {
+		return owned{}, err
+	}
+	u, err := f.ownerOf(ctx, t)
+	return owned{t, u}, err
 }
 
 // ownerOf returns the user whose token it is, nil where it is nobody's.
@@ -77,7 +104,7 @@ func (f *Family) ownerOf(ctx context.Context, t *v1alpha1.TriggerToken) (*v1alph
 }
 
 // is reports whether the caller is the user, who may be nobody.
-func is(s auth.Project, u *v1alpha1.User) bool {
+func is(s auth.Subject, u *v1alpha1.User) bool {
 	caller := s.Caller.User
 	return u != nil && caller != nil && caller.UID == u.UID
 }

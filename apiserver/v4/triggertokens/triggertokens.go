@@ -17,7 +17,6 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
@@ -29,7 +28,7 @@ const maxDescription = 1024
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=triggertokens/status,verbs=patch,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=secrets,verbs=list;watch;create;delete,roleName=forgeplane-apiserver
 
-// Uses knows when something was last used; an activity.Store does.
+// Uses knows when something was last used; a tokenuse.Store does.
 type Uses interface {
 	// LastUsed has no entry for what was never used.
 	LastUsed(ctx context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error)
@@ -46,8 +45,8 @@ type Family struct {
 
 // New returns the family; values is where those of the tokens are, and webURL the address of the installation, without a slash at its
 // end.
-func New(cat *catalog.Catalog, w *declare.Writer, values *credential.Store, uses Uses, webURL string) *Family {
-	tokens := store.ByID(w, cat, store.OfProject(cat.TriggerTokensOf))
+func New(cat *catalog.Catalog, w store.Writer, values *credential.Store, uses Uses, webURL string) *Family {
+	tokens := store.ByID(w, cat, store.OfProject(catalog.Of[*v1alpha1.TriggerToken]))
 	return &Family{catalog: cat, tokens: tokens, values: values, uses: uses, webURL: webURL}
 }
 
@@ -60,7 +59,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get a trigger token."),
 		endpoint.Post("/projects/{id}/triggers", f.create).Needs(auth.ManageTriggers).
 			Doc("Create a trigger token, which the caller owns."),
-		endpoint.Put("/projects/{id}/triggers/{trigger_id}", f.update).Needs(auth.ManageTriggers).
+		endpoint.Put("/projects/{id}/triggers/{trigger_id}", f.update).Found(f.find).Needs(auth.ManageTriggers).And(auth.Own).
 			Doc("Change a trigger token that the caller owns."),
 		endpoint.Delete("/projects/{id}/triggers/{trigger_id}", f.remove).Needs(auth.ManageTriggers).
 			Conditional().Doc("Remove a trigger token, whoever owns it."),
@@ -76,7 +75,7 @@ func (f *Family) list(ctx context.Context, s auth.Project, r *listRequest) (endp
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
-	shown, err := f.show(ctx, s, endpoint.Rows(r.Paging, all)...)
+	shown, err := f.show(ctx, s.Subject, endpoint.Rows(r.Paging, all)...)
 	if err != nil {
 		return endpoint.List[Token]{}, err
 	}
@@ -92,7 +91,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *tokenRequest) (Toke
 	if err != nil {
 		return Token{}, err
 	}
-	return f.showOne(ctx, s, t)
+	return f.showOne(ctx, s.Subject, t)
 }
 
 type createRequest struct {
@@ -115,23 +114,23 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 			ProjectRef: catalog.ReferNamed(p), OwnerRef: ptr.To(catalog.Refer(owner)), Description: r.Description,
 		},
 	}
-	err = f.tokens.Create(ctx, s.Subject, t, func(ctx context.Context, w *declare.Writer) error { return f.issue(ctx, w, t, owner) })
+	err = f.tokens.Create(ctx, s.Subject, t, func(ctx context.Context, w store.Unasked) error { return f.issue(ctx, w, t, owner) })
 	if err != nil {
 		return Token{}, err
 	}
-	return f.showOne(ctx, s, t)
+	return f.showOne(ctx, s.Subject, t)
 }
 
 // issue gives a value to a token that its owner makes. This process accepts the value when issue returns: this process or the
 // controller, whichever is first, makes the Secret, and both come to the same digest.
-func (f *Family) issue(ctx context.Context, w *declare.Writer, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
+func (f *Family) issue(ctx context.Context, w store.Unasked, t *v1alpha1.TriggerToken, owner *v1alpha1.User) error {
 	s := f.values.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(triggertoken.Generate())})
 	if err := w.Ensure(ctx, s); err != nil {
 		return err
 	}
 	err := w.Observe(ctx, t, func() {
 		t.Status.ID, t.Status.SecretRef.Name, t.Status.IssuedTo = t.RESTID(), s.Name, string(owner.UID)
-		t.Status.Digest = catalog.Digest(string(s.Data[credential.TokenKey]))
+		t.Status.Digest = credential.Digest(string(s.Data[credential.TokenKey]))
 	})
 	if err != nil {
 		return errors.Join(err, w.Discard(ctx, s))
@@ -140,26 +139,14 @@ func (f *Family) issue(ctx context.Context, w *declare.Writer, t *v1alpha1.Trigg
 }
 
 type updateRequest struct {
-	TriggerID   int64                     `param:"trigger_id" doc:"Id of the trigger token."`
 	Description endpoint.Optional[string] `param:"description" doc:"What the token is for."`
 }
 
-func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Token, error) {
-	t, err := f.tokens.Get(ctx, s.Subject, r.TriggerID)
-	if err != nil {
-		return Token{}, err
-	}
-	owner, err := f.ownerOf(ctx, t)
-	if err != nil {
-		return Token{}, err
-	}
-	if !is(s, owner) {
-		return Token{}, endpoint.Forbidden("")
-	}
+func (f *Family) update(ctx context.Context, s auth.ProjectRecord[owned], r *updateRequest) (Token, error) {
 	if err := check(r.Description.Or("")); err != nil {
 		return Token{}, err
 	}
-	t, err = f.tokens.Update(ctx, s.Subject, r.TriggerID, func(t *v1alpha1.TriggerToken) error {
+	t, err := f.tokens.Update(ctx, s.Subject, s.Record.RESTID(), func(t *v1alpha1.TriggerToken) error {
 		if r.Description.Set {
 			t.Spec.Description = r.Description.Or("")
 		}
@@ -168,7 +155,7 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 	if err != nil {
 		return Token{}, err
 	}
-	return f.showOne(ctx, s, t)
+	return f.showOne(ctx, s.Subject, t)
 }
 
 func (f *Family) remove(ctx context.Context, s auth.Project, r *tokenRequest) (endpoint.None, error) {

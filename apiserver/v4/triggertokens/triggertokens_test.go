@@ -20,9 +20,10 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	. "github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 	"github.com/forgeplane/forgeplane/apiserver/v4/triggertokens"
-	"github.com/forgeplane/forgeplane/internal/activity"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
 // value is that of the token of an id.
@@ -35,7 +36,7 @@ func declared(namespace, project string, id int64, owner string) []client.Object
 		Spec: v1alpha1.TriggerTokenSpec{
 			ID: id, ProjectRef: v1alpha1.Reference{Name: project}, Description: fmt.Sprintf("token %d", id),
 		},
-		Status: v1alpha1.TriggerTokenStatus{ID: id, Digest: catalog.Digest(value(id)), SecretRef: v1alpha1.LocalSecretReference{Name: fmt.Sprintf("trigger-token-%d", id)}},
+		Status: v1alpha1.TriggerTokenStatus{ID: id, Digest: credential.Digest(value(id)), SecretRef: v1alpha1.LocalSecretReference{Name: fmt.Sprintf("trigger-token-%d", id)}},
 	}
 	if owner != "" {
 		t.Spec.OwnerRef = &v1alpha1.Reference{Path: owner}
@@ -56,7 +57,7 @@ type used struct {
 }
 
 func (u used) LastUsed(_ context.Context, kind string, uids ...types.UID) (map[types.UID]time.Time, error) {
-	if kind != activity.KindTriggerToken {
+	if kind != tokenuse.KindTriggerToken {
 		return nil, errors.New("another kind")
 	}
 	*u.asked = uids
@@ -183,12 +184,12 @@ func TestATokenIsGoodWhenItIsAnswered(t *testing.T) {
 		ID: made.ID, ProjectRef: f.Named(&v1alpha1.Project{}, "acme/web"), OwnerRef: ptr.To(f.Refer(&v1alpha1.User{}, "mike")), Description: "Nightly",
 	}))
 	g.Expect(fmt.Sprint(object)).NotTo(ContainSubstring(made.Token[10:]))
-	web, err := f.Catalog.ProjectByID(t.Context(), 20)
+	web, err := catalog.ByID[*v1alpha1.Project](t.Context(), f.Catalog, 20)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, made.Token, time.Now())).To(HaveField("Name", object.Name))
+	g.Expect(triggertoken.ByValue(t.Context(), f.Catalog, web, made.Token, time.Now())).To(HaveField("Name", object.Name))
 	// So it is where the caller is an administrator who is no member, and nobody else could have made it his.
 	byRoot := Decode[row](t, f.As("root", "POST /projects/20/triggers", `{"description":"Yearly"}`))
-	g.Expect(f.Catalog.TriggerTokenByValue(t.Context(), web, byRoot.Token, time.Now())).To(HaveField("Spec.ID", byRoot.ID))
+	g.Expect(triggertoken.ByValue(t.Context(), f.Catalog, web, byRoot.Token, time.Now())).To(HaveField("Spec.ID", byRoot.ID))
 	secret := secretOf(t, f, object)
 	g.Expect(credential.Held(secret, v1alpha1.SecretOfTriggerToken, object)).To(BeTrue(), "the Secret goes with the token")
 	var elsewhere corev1.SecretList
@@ -222,7 +223,7 @@ func TestTheValueIsTheControllersWhereThatWasFaster(t *testing.T) {
 	}
 	made := Decode[row](t, f.As("mary", "POST /projects/20/triggers", `{"description":"x"}`))
 	g.Expect(made.Token).To(Equal(value(1)))
-	g.Expect(stored(t, f, made.ID).Status.Digest).To(Equal(catalog.Digest(value(1))))
+	g.Expect(stored(t, f, made.ID).Status.Digest).To(Equal(credential.Digest(value(1))))
 }
 
 func TestNothingIsLeftOfATokenThatCouldNotBeMade(t *testing.T) {

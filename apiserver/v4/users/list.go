@@ -10,6 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
@@ -34,7 +35,7 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 	if err != nil {
 		return endpoint.List[User]{}, err
 	}
-	all = slices.DeleteFunc(all, func(u *v1alpha1.User) bool { return !r.matches(u, admin) })
+	all = store.Known(all, func(u *v1alpha1.User) bool { return r.matches(u, admin) })
 	order, sort := r.OrderBy, r.Sort
 	if !admin {
 		order, sort = "id", "desc"
@@ -54,7 +55,7 @@ func (f *Family) list(ctx context.Context, s auth.Instance, r *listRequest) (end
 // candidates are all users, or the one that a username names.
 func (f *Family) candidates(ctx context.Context, r *listRequest) ([]*v1alpha1.User, error) {
 	if r.Username == "" {
-		return f.catalog.Users(ctx)
+		return catalog.All[*v1alpha1.User](ctx, f.catalog)
 	}
 	u, err := f.catalog.UserByUsername(ctx, r.Username)
 	if u == nil {
@@ -66,8 +67,6 @@ func (f *Family) candidates(ctx context.Context, r *listRequest) ([]*v1alpha1.Us
 func (r *listRequest) matches(u *v1alpha1.User, toAdmin bool) bool {
 	blocked, bot := u.Spec.State == v1alpha1.UserBlocked, u.Spec.Type == v1alpha1.UserBot
 	switch {
-	case u.RESTID() == 0: // They are not known to the API yet.
-		return false
 	case r.Active && blocked, r.Blocked && !blocked, r.Humans && bot, r.ExcludeHumans && !bot, !r.finds(u, toAdmin):
 		return false
 	case !toAdmin:

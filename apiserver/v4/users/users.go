@@ -3,15 +3,12 @@ package users
 
 import (
 	"context"
-	"errors"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
-	"github.com/forgeplane/forgeplane/apiserver/conditional"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
@@ -21,7 +18,8 @@ import (
 // Family serves users.
 type Family struct {
 	catalog *catalog.Catalog
-	writer  *declare.Writer
+	users   *store.Store[int64, *v1alpha1.User]
+	groups  *store.Store[store.Only, *v1alpha1.Group]
 	webURL  string
 	// home is the Kubernetes namespace of personal projects.
 	home string
@@ -31,8 +29,13 @@ type Family struct {
 
 // New returns the family; webURL is the address of the installation, without a slash at its end, and home the Kubernetes namespace of
 // the personal projects of all users.
-func New(cat *catalog.Catalog, w *declare.Writer, webURL, home string) *Family {
-	return &Family{catalog: cat, writer: w, webURL: webURL, home: home, limits: quota.DefaultLimits()}
+func New(cat *catalog.Catalog, w store.Writer, webURL, home string) *Family {
+	byID := func(ctx context.Context, _ auth.Subject, id int64) (*v1alpha1.User, error) {
+		return cat.User(ctx, v1alpha1.Reference{ID: id})
+	}
+	return &Family{
+		catalog: cat, users: store.New(w, byID).Named("User", "User"), groups: store.Groups(w), webURL: webURL, home: home, limits: quota.DefaultLimits(),
+	}
 }
 
 // Within returns the family for other limits of users than the usual ones.
@@ -73,62 +76,33 @@ func (f *Family) current(_ context.Context, s auth.Instance, _ *endpoint.None) (
 	return f.own(u, caller.Admin), nil
 }
 
-type userRequest struct {
-	ID int64 `param:"id" doc:"Id of the user."`
-}
-
-func (f *Family) get(ctx context.Context, s auth.Instance, r *userRequest) (User, error) {
-	u, err := f.user(ctx, r.ID)
-	switch {
-	case err != nil:
-		return User{}, err
-	case s.Access.Admin:
-		return f.full(u, true), nil
-	default:
-		return seen(u, f.webURL), nil
+func (f *Family) get(_ context.Context, s auth.User, _ *endpoint.None) (User, error) {
+	if s.Access.Admin {
+		return f.full(s.User, true), nil
 	}
+	return seen(s.User, f.webURL), nil
 }
 
-func (f *Family) remove(ctx context.Context, _ auth.Instance, r *userRequest) (endpoint.None, error) {
-	u, err := f.user(ctx, r.ID)
-	if err == nil {
-		err = conditional.Delete(ctx, f.writer, u)
-	}
-	return endpoint.None{}, refusal.Of(err, "User")
+func (f *Family) remove(ctx context.Context, s auth.User, _ *endpoint.None) (endpoint.None, error) {
+	return endpoint.None{}, f.users.Delete(ctx, s.Subject, s.User.RESTID())
 }
 
-func (f *Family) block(ctx context.Context, s auth.Instance, r *userRequest) (bool, error) {
-	if s.Caller.Is(r.ID) {
+func (f *Family) block(ctx context.Context, s auth.User, _ *endpoint.None) (bool, error) {
+	if s.Caller.Is(s.User.RESTID()) {
 		return false, endpoint.Forbidden("The API initiating user cannot be blocked by the API")
 	}
-	return f.enter(ctx, r.ID, v1alpha1.UserBlocked)
+	return f.enter(ctx, s, v1alpha1.UserBlocked)
 }
 
-func (f *Family) unblock(ctx context.Context, _ auth.Instance, r *userRequest) (bool, error) {
-	return f.enter(ctx, r.ID, v1alpha1.UserActive)
+func (f *Family) unblock(ctx context.Context, s auth.User, _ *endpoint.None) (bool, error) {
+	return f.enter(ctx, s, v1alpha1.UserActive)
 }
 
 // enter brings a user into a state.
-func (f *Family) enter(ctx context.Context, id int64, state v1alpha1.UserState) (bool, error) {
-	u, err := f.user(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	err = f.writer.Update(ctx, u, func() error {
+func (f *Family) enter(ctx context.Context, s auth.User, state v1alpha1.UserState) (bool, error) {
+	_, err := f.users.Update(ctx, s.Subject, s.User.RESTID(), func(u *v1alpha1.User) error {
 		u.Spec.State = state
 		return nil
 	})
-	return err == nil, refusal.Of(err, "User")
-}
-
-// user returns a copy of the user who has an id.
-func (f *Family) user(ctx context.Context, id int64) (*v1alpha1.User, error) {
-	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: id})
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, endpoint.NotFound("User")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return u.DeepCopy(), nil
+	return err == nil, err
 }

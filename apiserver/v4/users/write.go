@@ -13,9 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/auth"
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/apiserver/namespace"
-	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/apiserver/store"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
 type createRequest struct {
@@ -27,7 +26,7 @@ type createRequest struct {
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; the limit of all users when omitted."`
 }
 
-func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) (User, error) {
+func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) (User, error) {
 	u := &v1alpha1.User{Spec: v1alpha1.UserSpec{
 		Username: r.Username, Name: r.Name, Email: r.Email, Admin: r.Admin,
 		Type: v1alpha1.UserPerson, State: v1alpha1.UserActive, ProjectsLimit: projectsLimit(r.ProjectsLimit),
@@ -36,23 +35,21 @@ func (f *Family) create(ctx context.Context, _ auth.Instance, r *createRequest) 
 		return User{}, err
 	}
 	same := func(holder *v1alpha1.User) bool { return strings.EqualFold(holder.Spec.Username, u.Spec.Username) }
-	err := declare.CreateUnique(ctx, f.writer, u, same, strings.ToLower(u.Spec.Username))
-	if errors.Is(err, declare.ErrExists) {
+	key := []string{strings.ToLower(u.Spec.Username)}
+	err := f.users.CreateUnique(ctx, s.Subject, u, same, key, func(ctx context.Context, w store.Unasked) error {
+		// The id is fresh, so that it is this user's: he can be used at once.
+		return w.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
+	})
+	if errors.Is(err, store.ErrExists) {
 		return User{}, taken("Username")
 	}
 	if err != nil {
-		return User{}, refusal.Of(err, "User")
-	}
-	// The id is fresh, so that it is this user's: he can be used at once.
-	err = f.writer.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
-	if err != nil {
-		return User{}, refusal.Of(err, "User")
+		return User{}, err
 	}
 	return f.full(u, true), nil
 }
 
 type updateRequest struct {
-	ID       int64                     `param:"id" doc:"Id of the user."`
 	Email    endpoint.Optional[string] `param:"email" doc:"Address, unique among users."`
 	Name     endpoint.Optional[string] `param:"name" doc:"What people call the user."`
 	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
@@ -61,12 +58,8 @@ type updateRequest struct {
 	ProjectsLimit endpoint.Optional[int64] `param:"projects_limit" doc:"How many projects the user may make; null for the limit of all users."`
 }
 
-func (f *Family) update(ctx context.Context, _ auth.Instance, r *updateRequest) (User, error) {
-	u, err := f.user(ctx, r.ID)
-	if err != nil {
-		return User{}, err
-	}
-	err = f.writer.Update(ctx, u, func() error {
+func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (User, error) {
+	u, err := f.users.Update(ctx, s.Subject, s.User.RESTID(), func(u *v1alpha1.User) error {
 		before := u.Spec
 		u.Spec.Email = r.Email.Or(u.Spec.Email)
 		u.Spec.Name = r.Name.Or(u.Spec.Name)
@@ -84,7 +77,7 @@ func (f *Family) update(ctx context.Context, _ auth.Instance, r *updateRequest) 
 		err = f.move(ctx, u)
 	}
 	if err != nil {
-		return User{}, refusal.Of(err, "User")
+		return User{}, err
 	}
 	return f.full(u, true), nil
 }
@@ -98,11 +91,11 @@ func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	if own, err := namespace.IsPersonal(ctx, f.catalog, g, u, f.home); !own || err != nil {
 		return err
 	}
-	g = g.DeepCopy()
-	return f.writer.Update(ctx, g, func() error {
+	_, err = f.groups.UpdateUnasked(ctx, catalog.Scope{}, g, func(g *v1alpha1.Group) error {
 		g.Spec.Path = u.Spec.Username
 		return nil
 	})
+	return err
 }
 
 // projectsLimit is a limit of one user; none where it is null or was not sent. What is out of bounds is refused by check.

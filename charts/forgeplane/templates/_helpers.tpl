@@ -87,6 +87,7 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --slots={{ $name }}={{ int $number }}
 {{- end }}
 - --request-memory-total={{ $values.limits.requestMemoryTotal }}
+- --upload-disk-total={{ $values.limits.uploadDiskTotal }}
 - --max-connections-per-address={{ int $values.limits.connectionsPerAddress }}
 - --slots-per-caller={{ int $values.slots.perCaller }}
 - --slots-reserved={{ int $values.slots.reserved }}
@@ -94,6 +95,9 @@ app.kubernetes.io/component: {{ ternary "all" "apiserver" (eq .Values.mode "all"
 - --quota-groups={{ int $values.quotas.groups }}
 - --quota-tokens={{ int $values.quotas.tokens }}
 - --quota-settings={{ int $values.quotas.settings }}
+{{- range $name, $on := $values.features }}
+- --feature={{ $name }}={{ $on }}
+{{- end }}
 {{- with $values.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}

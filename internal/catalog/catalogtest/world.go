@@ -6,9 +6,10 @@ package catalogtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/internal/catalog"
-	"github.com/forgeplane/forgeplane/internal/informer"
+	"github.com/forgeplane/forgeplane/internal/index"
 )
 
 // World is the declared objects. It is for one goroutine.
@@ -37,7 +38,9 @@ type World struct {
 	cache     cache.Cache
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
 	clock     time.Time
-	changes   atomic.Int64
+	mu        sync.Mutex
+	// changes are counted of each kind, and all of them under "".
+	changes map[string]int64
 }
 
 // New returns a world that holds the objects, each younger than the one before.
@@ -45,18 +48,19 @@ func New(t testing.TB, objects ...client.Object) *World {
 	t.Helper()
 	w := &World{
 		t: t, scheme: runtime.NewScheme(), informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{},
-		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		changes: map[string]int64{}, clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		w.must(add(w.scheme))
 	}
-	var err error
+	kinds, err := mapper(w.scheme)
+	w.must(err)
 	w.cache, err = cache.New(&rest.Config{Host: "http://nobody.invalid"}, cache.Options{
-		Scheme: w.scheme, Mapper: mapper(), HTTPClient: http.DefaultClient, NewInformer: w.newInformer,
+		Scheme: w.scheme, Mapper: kinds, HTTPClient: http.DefaultClient, NewInformer: w.newInformer,
 	})
 	w.must(err)
-	w.must(catalog.AddIndexes(t.Context(), w.cache))
-	w.must(catalog.AddManagerIndexes(t.Context(), w.cache))
+	w.must(index.Add(t.Context(), w.cache))
+	w.must(index.AddForManagers(t.Context(), w.cache))
 	w.must(AddSelectable(t.Context(), w.cache))
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -94,9 +98,28 @@ func (w *World) Catalog(rules ...catalog.RootGroupRule) *catalog.Catalog {
 	return c
 }
 
-// Revision counts the changes.
-func (w *World) Revision() (informer.Revision, bool) {
-	return informer.Revision{strconv.FormatInt(w.changes.Load(), 10)}, true
+// Revision counts the changes of each kind.
+func (w *World) Revision(kinds []string) (r catalog.Revision, ok bool) {
+	for i, kind := range kinds {
+		r[i] = strconv.FormatInt(w.count(kind), 10)
+	}
+	return r, true
+}
+
+// Changes returns how often anything has changed.
+func (w *World) Changes() int64 { return w.count("") }
+
+func (w *World) count(kind string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.changes[kind]
+}
+
+func (w *World) changed(o client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes[""]++
+	w.changes[fmt.Sprintf("%T", o)]++
 }
 
 // Put adds objects, or takes them in the place of those of the same name. An object without a UID, a creation time
@@ -112,10 +135,10 @@ func (w *World) Put(objects ...client.Object) {
 			o.SetCreationTimestamp(metav1.Time{Time: w.clock})
 		}
 		if o.GetResourceVersion() == "" {
-			o.SetResourceVersion(strconv.FormatInt(w.changes.Load(), 10))
+			o.SetResourceVersion(strconv.FormatInt(w.Changes(), 10))
 		}
 		w.must(w.indexer(o).Add(o))
-		w.changes.Add(1)
+		w.changed(o)
 	}
 }
 
@@ -123,7 +146,7 @@ func (w *World) Put(objects ...client.Object) {
 func (w *World) Remove(o client.Object) {
 	w.t.Helper()
 	w.must(w.indexer(o).Delete(o))
-	w.changes.Add(1)
+	w.changed(o)
 }
 
 func (w *World) indexer(o client.Object) toolscache.Indexer {
@@ -158,17 +181,19 @@ func (still) Run(stop <-chan struct{}) { <-stop }
 
 func (still) RunWithContext(ctx context.Context) { <-ctx.Done() }
 
-func mapper() meta.RESTMapper {
+// mapper knows all kinds as namespaced ones: objects of the others have no namespace, and are asked for without.
+func mapper(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
-	add := func(version schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
-		for _, kind := range kinds {
-			m.Add(version.WithKind(kind), scope)
-		}
+	kinds := []client.Object{&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}}
+	for _, o := range v1alpha1.Kinds() {
+		kinds = append(kinds, o)
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret")
-	add(v1alpha1.GroupVersion, meta.RESTScopeRoot, "AccessToken", "RepositoryStorage", "User")
-	add(v1alpha1.GroupVersion, meta.RESTScopeNamespace, "Badge", "DeployKey", "Group", "JobTokenScope", "Label", "Membership", "Project",
-		"ProtectedBranch", "RemoteMirror", "RetainedRepository", "TriggerToken")
-	return m
+	for _, o := range kinds {
+		gvk, err := apiutil.GVKForObject(o, scheme)
+		if err != nil {
+			return nil, err
+		}
+		m.Add(gvk, meta.RESTScopeNamespace)
+	}
+	return m, nil
 }

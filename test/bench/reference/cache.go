@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
@@ -39,11 +38,7 @@ func holdCache(ctx context.Context, kubeconfig string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- all.Start(ctx) }()
-	for _, kind := range []client.Object{
-		&v1alpha1.User{}, &v1alpha1.AccessToken{}, &v1alpha1.RepositoryStorage{}, &v1alpha1.Group{}, &v1alpha1.Project{},
-		&v1alpha1.Membership{}, &v1alpha1.DeployKey{}, &v1alpha1.ProtectedBranch{},
-		&v1alpha1.Badge{}, &v1alpha1.JobTokenScope{}, &v1alpha1.RemoteMirror{},
-	} {
+	for _, kind := range v1alpha1.Kinds() {
 		if _, err := all.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
 			return err
 		}

@@ -139,5 +139,5 @@ func written(l Labels) bool {
 	}
 	verbs := []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 	return slices.Contains(verbs, l["verb"]) && !slices.Contains(own, l["group"]) &&
-		l["resource"] != "serviceaccounts" // the tokens of kube-controller-manager
+		l["resource"] != "serviceaccounts" // the tokens of its controllers
 }

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/apiserver/refusal"
+	"github.com/forgeplane/forgeplane/internal/declare"
+)
+
+// answer returns the answer for an error of declare.Writer, and other errors as they are. What was to be written is named as
+// endpoint.NotFound names it, which is the answer when it is gone. What the schema refuses is 422: a family that has words of its own
+// for a value checks it before.
+func answer(err error, what string) error {
+	var invalid *declare.InvalidError
+	var forbidden *declare.RefusedError
+	if refused := refusal.TooMany(err); refused != nil {
+		return refused
+	}
+	switch {
+	case errors.As(err, &invalid):
+		return endpoint.Unprocessable(invalid.Reason)
+	case errors.As(err, &forbidden):
+		return endpoint.Forbidden(forbidden.Error())
+	case errors.Is(err, declare.ErrGone):
+		return endpoint.NotFound(what)
+	case errors.Is(err, declare.ErrContended):
+		return endpoint.Conflict("409 Conflict - " + err.Error())
+	case errors.Is(err, declare.ErrChanged):
+		return endpoint.PreconditionFailed()
+	default:
+		return err
+	}
+}

@@ -1,8 +1,0 @@
--- +goose Up
-CREATE TABLE written (
-    server     TEXT        NOT NULL,
-    kind       TEXT        NOT NULL,
-    revision   BIGINT      NOT NULL,
-    written_at TIMESTAMPTZ NOT NULL,
-    PRIMARY KEY (server, kind)
-);

@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+// List returns the objects of one kind that have any of the keys in an index, each once, uncopied.
+func List[T v1alpha1.Object](ctx context.Context, c *Catalog, index string, keys ...string) (found []T, err error) {
+	var kind T
+	err = Each(ctx, c, kind.NewList(), index, keys, func(o client.Object) { found = append(found, o.(T)) })
+	return found, err
+}
+
+// All returns all objects of one kind, in no order, uncopied. Its cost grows with their number.
+func All[T v1alpha1.Object](ctx context.Context, c *Catalog) ([]T, error) {
+	var kind T
+	l := kind.NewList()
+	if err := c.reader.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing all of %T: %w", kind, err)
+	}
+	all := make([]T, 0, meta.LenList(l))
+	return all, meta.EachListItem(l, func(o runtime.Object) error {
+		all = append(all, o.(T))
+		return nil
+	})
+}
+
+// In returns the objects of one kind that are declared for a project or group itself, and belong to it.
+func In[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, error) {
+	index := IndexGroup
+	if s.Project != nil {
+		index = IndexProject
+	}
+	found, err := List[T](ctx, c, index, s.Keys()...)
+	return belonging(found, s.Target()), err
+}
+
+// Of is In for a project that may have no place in the tree: by its keys, so also by the path that its status still shows.
+func Of[T v1alpha1.Targeted](ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]T, error) {
+	found, err := List[T](ctx, c, IndexProject, c.ProjectKeys(ctx, p)...)
+	return belonging(found, p), err
+}
+
+// AllWithID returns the objects of one kind that declare an id, be they in force or not.
+func AllWithID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) ([]T, error) {
+	return List[T](ctx, c, IndexID, strconv.FormatInt(id, 10))
+}
+
+// ByID returns the object of one kind that has a REST id, in whatever namespace, or ErrNotFound.
+func ByID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) (found T, err error) {
+	all, err := AllWithID[T](ctx, c, id)
+	if err != nil {
+		return found, err
+	}
+	if len(all) == 0 {
+		return found, ErrNotFound
+	}
+	return claim.HolderOfID(all, id), nil
+}
+
+// Each calls visit with the objects that have any of the keys in an index, each once.
+func Each(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
+	var seen map[types.UID]bool
+	if len(keys) > 1 {
+		seen = map[types.UID]bool{}
+	}
+	for _, key := range keys {
+		if err := c.reader.List(ctx, l, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("looking up by %s: %w", index, err) // a key may be a digest
+		}
+		err := meta.EachListItem(l, func(item runtime.Object) error {
+			o := item.(client.Object)
+			if seen == nil {
+				visit(o)
+			} else if uid := o.GetUID(); !seen[uid] {
+				seen[uid] = true
+				visit(o)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get returns the object of one kind that has a name, or ErrNotFound; the namespace is empty for kinds that have none. It is a copy.
+func Get[T v1alpha1.Object](ctx context.Context, c *Catalog, namespace, name string) (T, error) {
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	if err := c.get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		var none T
+		return none, fmt.Errorf("%s %s: %w", kindOf(obj), name, err)
+	}
+	return obj, nil
+}
+
+// get reads one object by name; an absent one is ErrNotFound.
+func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object) error {
+	if err := c.reader.Get(ctx, key, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ErrNotFound
+		}
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"context"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+// Scope is what a setting is declared for: a project, or a group and all that is below it.
+type Scope struct {
+	// Project is nil for the setting of a group.
+	Project *v1alpha1.Project
+	// Groups are the group itself, or those that the project is in, the nearest first.
+	Groups []*v1alpha1.Group
+}
+
+// Target is the project or group.
+func (s Scope) Target() client.Object {
+	if s.Project != nil {
+		return s.Project
+	}
+	return s.Groups[0]
+}
+
+// RESTID is the id of the project or group; 0 as long as there is none.
+func (s Scope) RESTID() int64 {
+	if s.Project != nil {
+		return s.Project.RESTID()
+	}
+	return s.Groups[0].RESTID()
+}
+
+// Path is the full path of the project or group.
+func (s Scope) Path() string {
+	if s.Project != nil {
+		return FullPath(s.Groups, s.Project.Spec.Path)
+	}
+	return FullPath(s.Groups)
+}
+
+// Version tells the scope from what it was or will be, as before the project was moved or a group got another path. A request has its
+// scope from when it began, so that whatever follows from a scope is remembered of this version alone.
+func (s Scope) Version() string {
+	var b strings.Builder
+	b.Grow((len(s.Groups) + 1) * len("12345678-1234-1234-1234-123456789abc@12345678 "))
+	write := func(o client.Object) {
+		b.WriteString(string(o.GetUID()))
+		b.WriteByte('@')
+		b.WriteString(o.GetResourceVersion())
+		b.WriteByte(' ')
+	}
+	if s.Project != nil {
+		write(s.Project)
+	}
+	for _, g := range s.Groups {
+		write(g)
+	}
+	return b.String()
+}
+
+// Namespace is the one of the project or group.
+func (s Scope) Namespace() string { return s.Target().GetNamespace() }
+
+// Parent is the group right above the project or group; nil for a root group.
+func (s Scope) Parent() *v1alpha1.Group {
+	above, ok := s.Above()
+	if !ok {
+		return nil
+	}
+	return above.Groups[0]
+}
+
+// PathClaim is that of the project or group to its place.
+func (s Scope) PathClaim() claim.Claim {
+	parent := place{group: s.Parent()}.uid()
+	if s.Project != nil {
+		return claim.Path(parent, s.Project.Spec.Path)
+	}
+	return claim.Path(parent, s.Groups[0].Spec.Path)
+}
+
+// Keys returns every key under which a reference may name the project or group.
+func (s Scope) Keys() []string {
+	if s.Project != nil {
+		return append(idKeys(s.Project.RESTID()), nameKey(s.Project.Namespace, s.Project.Name), pathKey(s.Path()))
+	}
+	return place{group: s.Groups[0], path: s.Path()}.keys()
+}
+
+// ScopeOf returns the scope that an object is declared for.
+func (c *Catalog) ScopeOf(ctx context.Context, o v1alpha1.Targeted) (Scope, error) {
+	target, err := c.Target(ctx, o)
+	if err != nil {
+		return Scope{}, err
+	}
+	if p, ok := target.(*v1alpha1.Project); ok {
+		return c.ProjectScope(ctx, p)
+	}
+	chain, err := c.Ancestors(ctx, target.(*v1alpha1.Group))
+	return Scope{Groups: chain}, err
+}
+
+// ProjectScope returns the scope of a project.
+func (c *Catalog) ProjectScope(ctx context.Context, p *v1alpha1.Project) (Scope, error) {
+	chain, err := c.GroupsOf(ctx, p)
+	return Scope{Project: p, Groups: chain}, err
+}

@@ -1,0 +1,103 @@
+package credential
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+)
+
+// Digest is how the value of a token is kept: SHA-256 in lower-case hexadecimal. Values are long and random, so that
+// nothing slower is needed.
+func Digest(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:])
+}
+
+// IndexSecret holds the Key or IssuedKey of the Secrets that the credentials of projects, trigger tokens and mirrors are in.
+const IndexSecret = "secret"
+
+// Indexes are those by which the objects are found that have their credentials in a Secret.
+func Indexes() []catalog.Index {
+	return []catalog.Index{
+		{Of: &v1alpha1.Project{}, Name: IndexSecret, Values: func(o client.Object) []string {
+			return offered(o, o.(*v1alpha1.Project).Spec.ImportSecretRef)
+		}},
+		{Of: &v1alpha1.RemoteMirror{}, Name: IndexSecret, Values: func(o client.Object) []string {
+			m := o.(*v1alpha1.RemoteMirror)
+			if name := Issued(m); name != "" {
+				return []string{IssuedKey(name)}
+			}
+			return offered(m, m.Spec.SecretRef)
+		}},
+		{Of: &v1alpha1.TriggerToken{}, Name: IndexSecret, Values: func(o client.Object) []string {
+			t := o.(*v1alpha1.TriggerToken)
+			if name := Issued(t); name != "" {
+				return []string{IssuedKey(name)}
+			}
+			return []string{Key(t.Namespace, t.SecretRef().Name)}
+		}},
+	}
+}
+
+// Key is the key in IndexSecret of a Secret of a tenant.
+func Key(namespace, name string) string {
+	return catalog.Key(namespace, v1alpha1.Reference{Name: name})
+}
+
+// IssuedKey is the key in IndexSecret of a Secret of the platform that an object names in its status.
+func IssuedKey(name string) string { return "issued:" + name }
+
+// offered is the key of a Secret that a tenant offers to an object of theirs; none where there is none.
+func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
+	if ref == nil {
+		return nil
+	}
+	return []string{Key(o.GetNamespace(), ref.Name)}
+}
+
+// Keys maps a Secret to the keys by which its holders are found. One of a tenant may wake up somebody in vain who holds one of the
+// platform of the same name.
+func Keys(_ context.Context, s client.Object) []string {
+	return []string{IssuedKey(s.GetName()), Key(s.GetNamespace(), s.GetName())}
+}
+
+// Issued is the name of the Secret of the platform that holds the credentials of an object; empty where there is none, or where
+// what is declared goes before it.
+func Issued(o client.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.TriggerToken:
+		if o.Spec.SecretRef == nil {
+			return o.Status.SecretRef.Name
+		}
+	case *v1alpha1.RemoteMirror:
+		if o.Spec.SecretRef == nil {
+			return o.Status.SecretRef.Name
+		}
+	}
+	return ""
+}
+
+// Holders returns the objects whose status names a Secret of the platform.
+func Holders(ctx context.Context, c *catalog.Catalog, name string) (holders []client.Object, err error) {
+	tokens, err := catalog.List[*v1alpha1.TriggerToken](ctx, c, IndexSecret, IssuedKey(name))
+	if err != nil {
+		return nil, fmt.Errorf("looking up who holds Secret %s: %w", name, err)
+	}
+	mirrors, err := catalog.List[*v1alpha1.RemoteMirror](ctx, c, IndexSecret, IssuedKey(name))
+	if err != nil {
+		return nil, fmt.Errorf("looking up who holds Secret %s: %w", name, err)
+	}
+	for _, t := range tokens {
+		holders = append(holders, t)
+	}
+	for _, m := range mirrors {
+		holders = append(holders, m)
+	}
+	return holders, nil
+}

@@ -1,0 +1,85 @@
+// Package database is the activity database: what happens in the forge, as opposed to what is declared of it. It is written often and
+// belongs in no custom resource, such as who subscribes to what and when a token was last used.
+//
+// The package opens a database, brings its tables up to date, limits each call and gives transactions. What the tables hold is the
+// matter of one package for each aggregate, such as internal/subscription, with its tables and queries.
+//
+// It is a relational database: SQLite, embedded, for a single process, or PostgreSQL for any number of replicas.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun" // builds queries for either engine
+)
+
+// Limit is how long one call may take, and so a transaction.
+const Limit = 5 * time.Second
+
+var errSlow = fmt.Errorf("the database did not answer within %s", Limit)
+
+// DB is an open database, for use by several goroutines. Its errors say what failed in words for people, and never hold the password.
+type DB struct {
+	// name is what people know it by, without a password.
+	name string
+	// SQLite has one writer at a time, who must not wait for readers to finish; for PostgreSQL they are the same.
+	read, write *bun.DB
+}
+
+// Open connects to a database and brings its tables up to date by the migrations of all aggregates; several processes may do so at
+// once. The caller closes it.
+//
+// The name is the URL of a PostgreSQL database, as in postgres://forgeplane:password@host/forgeplane, or the path of a file, which makes
+// it SQLite. The file is made, with its directory, where it is missing.
+func Open(ctx context.Context, name string, migrations ...fs.FS) (*DB, error) {
+	switch scheme, _, isURL := strings.Cut(name, "://"); {
+	case name == "":
+		return nil, errors.New("no activity database is named")
+	case IsPostgres(name):
+		return openPostgres(ctx, name, migrations)
+	case isURL && !strings.Contains(scheme, "/"):
+		return nil, errors.New("the activity database is to be the path of a file, or a URL that begins with postgres://")
+	default:
+		return openSQLite(ctx, name, migrations)
+	}
+}
+
+// IsPostgres reports whether the name of a database is the URL of a PostgreSQL database.
+func IsPostgres(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// Close ends all connections. Calls under way fail.
+func (d *DB) Close() error {
+	if d.read == d.write {
+		return d.write.Close()
+	}
+	// The last connection to a SQLite file tidies up, and has to be one that may write.
+	return errors.Join(d.read.Close(), d.write.Close())
+}
+
+// Check returns an error that names the database if it does not answer.
+func (d *DB) Check(ctx context.Context) error {
+	return d.Read(ctx, "reaching "+d.name, func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewSelect().Table(versions).Exists(ctx)
+		return err
+	})
+}
+
+// Limited returns a context for one call.
+func Limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, Limit, errSlow)
+}
+
+// Failed says what was attempted, and why the context ended if it did: the engines only say that something did.
+func Failed(ctx context.Context, attempt string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return fmt.Errorf("activity database: %s: %w", attempt, err)
+}

@@ -1,0 +1,133 @@
+// Package feature knows the features that an administrator turns on and off for the whole installation.
+//
+// The flag --feature says so for a process. A value in the ConfigMap forgeplane-features in the namespace of the platform goes before
+// it: the REST API writes it, every replica follows it, and an administrator of the cluster can declare it.
+package feature
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ConfigMap is the name of the ConfigMap that holds the values, in the namespace of the platform.
+const ConfigMap = "forgeplane-features"
+
+// The features.
+const (
+	// ChangelogCommitsLimitation limits a changelog to 15,000 commits.
+	ChangelogCommitsLimitation = "changelog_commits_limitation"
+	// MergeRequestApprovedFilter lets lists of merge requests be filtered by approved.
+	MergeRequestApprovedFilter = "mr_approved_filter"
+	// RestrictMergeStatusRecheck ignores with_merge_status_recheck for those who are not at least Developers.
+	RestrictMergeStatusRecheck = "restrict_merge_status_recheck"
+	// JobTokenRegistry lets job tokens reach the container registry of their own project.
+	JobTokenRegistry = "ci_job_token_scope"
+	// SSHCertificates serves the SSH certificates of groups.
+	SSHCertificates = "ssh_certificates_rest_endpoints"
+)
+
+// Definition says what a feature is when nobody has turned it on or off.
+type Definition struct {
+	Name string
+	On   bool
+}
+
+// Definitions are all features, by their names.
+func Definitions() []Definition {
+	return []Definition{
+		{Name: ChangelogCommitsLimitation, On: true},
+		{Name: JobTokenRegistry},
+		{Name: MergeRequestApprovedFilter},
+		{Name: RestrictMergeStatusRecheck},
+		{Name: SSHCertificates},
+	}
+}
+
+// Find returns the definition of a feature; false for a name that is none.
+func Find(name string) (Definition, bool) {
+	all := Definitions()
+	at := slices.IndexFunc(all, func(d Definition) bool { return d.Name == name })
+	if at < 0 {
+		return Definition{}, false
+	}
+	return all[at], true
+}
+
+// Names are the names of all features, for people.
+func Names() string {
+	var names []string
+	for _, d := range Definitions() {
+		names = append(names, d.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Parse reads what turns a feature on or off on a command line, as in name=true.
+func Parse(text string) (name string, on bool, err error) {
+	name, value, _ := strings.Cut(text, "=")
+	if _, known := Find(name); !known {
+		return "", false, fmt.Errorf("%q is no feature: name one of %s", name, Names())
+	}
+	on, ok := parse(value)
+	if !ok {
+		return "", false, fmt.Errorf("%q must be %s=true or %s=false", text, name, name)
+	}
+	return name, on, nil
+}
+
+func parse(value string) (on, ok bool) { return value == "true", value == "true" || value == "false" }
+
+// Value is the text that stands for on or off in the ConfigMap.
+func Value(on bool) string { return strconv.FormatBool(on) }
+
+// Flags know which features are on. Those that are nil know the definitions alone.
+type Flags struct {
+	cache     client.Reader
+	namespace string
+	chosen    map[string]bool
+}
+
+// +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=configmaps,resourceNames=forgeplane-features,verbs=get;list;watch;patch,roleName=forgeplane-apiserver
+
+// New returns flags that read a cache; namespace is the platform's, and chosen what the command line says, where it says something.
+func New(cache client.Reader, namespace string, chosen map[string]bool) *Flags {
+	return &Flags{cache: cache, namespace: namespace, chosen: chosen}
+}
+
+// Enabled reports whether a feature is on. It reads memory alone.
+func (f *Flags) Enabled(ctx context.Context, name string) (bool, error) {
+	definition, _ := Find(name)
+	if f == nil {
+		return definition.On, nil
+	}
+	values, _, err := f.Stored(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading whether the feature %s is on: %w", name, err)
+	}
+	if on, ok := parse(values.Data[name]); ok {
+		return on, nil
+	}
+	if on, ok := f.chosen[name]; ok {
+		return on, nil
+	}
+	return definition.On, nil
+}
+
+// Stored returns the ConfigMap as it is in memory; found is false where there is none.
+func (f *Flags) Stored(ctx context.Context) (values *corev1.ConfigMap, found bool, err error) {
+	values = f.Values()
+	err = f.cache.Get(ctx, client.ObjectKeyFromObject(values), values)
+	return values, err == nil, client.IgnoreNotFound(err)
+}
+
+// Values returns the ConfigMap without its content, for whoever makes it.
+func (f *Flags) Values() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: ConfigMap}}
+}

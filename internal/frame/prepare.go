@@ -1,0 +1,118 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/audit"
+)
+
+// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step has made something that they speak of.
+func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
+	before := obj.DeepCopyObject().(T)
+	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
+	owned, err := f.adopt(ctx, obj)
+	if err != nil {
+		return err
+	}
+	identified, err := f.identify(ctx, obj)
+	if o := (*outcome)(nil); errors.As(err, &o) {
+		return o // it is worded for the condition
+	} else if err != nil {
+		return fmt.Errorf("allocating an id: %w", err)
+	}
+	annotated := false
+	if f.annotate != nil {
+		if annotated, err = f.annotate(ctx, obj); err != nil {
+			return err
+		}
+	}
+	if !changed && !owned && !identified && !annotated {
+		return nil
+	}
+	// The lock keeps a stale cache from allocating twice.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	told := audit.Because(ctx, audit.Event{Action: "prepare"})
+	if err := f.Client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errSuperseded
+	} else if err != nil {
+		return fmt.Errorf("writing the id, finalizer and owner: %w", err)
+	}
+	return nil
+}
+
+// adopt adds the owner, and reports whether that changed the object. One that belongs to an owner that is deleted does not go over
+// to the next one of the same name.
+func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
+	if f.owner == nil {
+		return false, nil
+	}
+	owner, err := f.owner(ctx, obj)
+	if err != nil || owner == nil {
+		return false, nil //nolint:nilerr // a step resolves the same reference and says what is wrong with it
+	}
+	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
+		return false, nil
+	}
+	// The reference would be replaced, and the garbage collector then find a living owner, and keep what is to go.
+	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.Client.Scheme())
+	if former {
+		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
+			"%s is not the one that this belonged to: that one is deleted, and this goes with it", name(owner))
+	}
+	if err == nil {
+		err = controllerutil.SetOwnerReference(owner, obj, f.Client.Scheme())
+	}
+	if err != nil {
+		return false, fmt.Errorf("owning %s: %w", name(obj), err)
+	}
+	return true, nil
+}
+
+// identify sets spec.id where it is missing, and reports whether that changed the object.
+func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
+	identified, ok := client.Object(obj).(v1alpha1.Identified)
+	if !ok || f.IDs == nil {
+		return false, nil
+	}
+	spec, status := identified.IDs()
+	if *spec != 0 {
+		return false, nil
+	}
+	if *status != 0 {
+		// A replace dropped the id: it stays the object's own.
+		*spec = *status
+		return true, nil
+	}
+	id, err := f.IDs.Allocate(ctx, identified)
+	*spec = id
+	return err == nil, err
+}
+
+// confirmID puts the id in force, unless an older object has it.
+func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
+	identified, ok := client.Object(obj).(v1alpha1.Identified)
+	if !ok {
+		return nil
+	}
+	spec, status := identified.IDs()
+	holder, err := f.IDs.Holder(ctx, identified, *spec)
+	if err != nil {
+		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
+	}
+	if holder != nil {
+		*status = 0 // an earlier version may have let both have it
+		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
+			*spec, name(holder))
+	}
+	*status = *spec
+	return nil
+}

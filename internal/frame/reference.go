@@ -1,0 +1,96 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+// Unresolved turns an error of the catalog about the reference in a field of the spec into the outcome of a step. Any
+// other error comes back as it is.
+func Unresolved(field string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, catalog.ErrParentNotAllowed):
+		return Waiting(v1alpha1.ReasonReferenceNotAllowed, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrParentReplaced):
+		return Waiting(v1alpha1.ReasonReferenceNotReady, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrRootNotAllowed):
+		return Stalled(v1alpha1.ReasonNamespaceNotAllowed, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrRootOfUser):
+		return Stalled(v1alpha1.ReasonAlreadyExists, "%w", err)
+	case errors.Is(err, catalog.ErrCycle):
+		return Stalled(v1alpha1.ReasonReferenceCycle, "%s: %w", field, err)
+	case errors.Is(err, catalog.ErrNotFound):
+		return Waiting(v1alpha1.ReasonReferenceNotFound, "%s: %w", field, err)
+	default:
+		return err
+	}
+}
+
+// TakePath is Take for the full path of obj, which is the group or project of the scope.
+func (f *Frame[T]) TakePath(ctx context.Context, obj T, s catalog.Scope) error {
+	k := s.PathClaim()
+	if parent := s.Parent(); parent != nil && !parent.DeletionTimestamp.IsZero() && !k.ShownBy(obj) {
+		return Waiting(v1alpha1.ReasonReferenceNotReady, "the group %s is being deleted, and nothing new comes below it", s.Parent().Name)
+	}
+	holder, err := f.Catalog.HolderAt(ctx, s)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Waiting(v1alpha1.ReasonReferenceNotReady, "a group above does not hold its own full path, so nothing below it can be reached")
+	}
+	if err != nil {
+		return err
+	}
+	return f.Take(ctx, obj, holder, k, "full path %s", s.Path())
+}
+
+// Take succeeds when obj holds a claim, which it takes if nobody does. The holder is the one that everybody reads; the words name what
+// is claimed.
+func (f *Frame[T]) Take(ctx context.Context, obj T, holder client.Object, k claim.Claim, format string, args ...any) error {
+	if !isNil(holder) && holder.GetUID() != obj.GetUID() {
+		claim.Release(obj, k)
+		return AlreadyExists(obj, holder, format, args...)
+	}
+	taken, err := f.Catalog.Take(ctx, obj, k)
+	switch {
+	case err != nil:
+		return err
+	case taken.Busy:
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("claims").GroupResource(), k.String(), errBusy)
+	case taken.By != nil:
+		return Waiting(v1alpha1.ReasonAlreadyExists, format+" was held by %s %s, which has not let go of it yet",
+			append(args, kindOf(taken.By), nameFor(obj, taken.By))...)
+	default:
+		return nil
+	}
+}
+
+// errBusy says that it is to be tried again.
+var errBusy = errors.New("another object takes it at this moment")
+
+// AlreadyExists is the outcome for an object that claims what holder, another one, holds.
+func AlreadyExists(obj, holder client.Object, format string, args ...any) error {
+	args = append(args, kindOf(holder), nameFor(obj, holder))
+	return Stalled(v1alpha1.ReasonAlreadyExists, format+" is held by %s %s", args...)
+}
+
+// isNil reports whether there is no object, of whatever type.
+func isNil(obj client.Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
+
+func kindOf(obj client.Object) string { return reflect.TypeOf(obj).Elem().Name() }
+
+// nameFor leaves the namespace out where it is the reader's own.
+func nameFor(obj, holder client.Object) string {
+	if holder.GetNamespace() == obj.GetNamespace() {
+		return holder.GetName()
+	}
+	return holder.GetNamespace() + "/" + holder.GetName()
+}

@@ -1,0 +1,230 @@
+package git_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/internal/git/gittest"
+)
+
+// roleEnv is set where this executable is another process of the forge: what it does in the repository at dirEnv.
+const roleEnv, dirEnv, binaryEnv = "FORGEPLANE_TEST_FENCE", "FORGEPLANE_TEST_FENCE_DIR", "FORGEPLANE_TEST_FENCE_GIT"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleEnv)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	ctx := context.Background()
+	e, err := git.NewEngine(ctx, git.Options{Binary: os.Getenv(binaryEnv)})
+	if err == nil {
+		dir := os.Getenv(dirEnv)
+		var r *git.Repository
+		if r, err = e.Repository(filepath.Dir(dir), filepath.Base(dir)); err == nil {
+			err = map[string]func(context.Context, *git.Repository) error{"write": writeOnAndOn, "close": closeOnAndOn, "hold": holdClosed}[role](ctx, r)
+		}
+	}
+	fmt.Fprintln(os.Stdout, "failed:", err)
+	os.Exit(1)
+}
+
+// writeOnAndOn has git write as often as it may, and says when it has.
+func writeOnAndOn(ctx context.Context, r *git.Repository) error {
+	for {
+		in, end, err := r.BeginWrite(ctx)
+		switch {
+		case errors.Is(err, git.ErrClosed):
+			<-time.After(time.Millisecond)
+			continue
+		case err != nil:
+			return err
+		}
+		_ = r.UpdateRefs(in, git.RefUpdate{Ref: "refs/heads/x", New: os.Getenv("FORGEPLANE_TEST_FENCE_ID")})
+		end()
+		fmt.Fprintln(os.Stdout, "wrote")
+	}
+}
+
+// journal is what the git of the test writes to.
+func journal(r *git.Repository) string { return r.Dir() + ".journal" }
+
+// closeOnAndOn closes the repository as often as it can, and says whether anybody has written meanwhile.
+func closeOnAndOn(ctx context.Context, r *git.Repository) error {
+	for {
+		<-time.After(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
+		open, err := r.Close(ctx)
+		if errors.Is(err, git.ErrClosed) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		before, err := os.ReadFile(journal(r))
+		if err != nil {
+			return err
+		}
+		for range 10 {
+			<-time.After(3 * time.Millisecond)
+			if after, err := os.ReadFile(journal(r)); err != nil || len(after) != len(before) {
+				return errors.Join(errors.New("somebody has written to a closed repository"), err)
+			}
+		}
+		open()
+		fmt.Fprintln(os.Stdout, "closed")
+	}
+}
+
+// holdClosed closes the repository and keeps it so.
+func holdClosed(ctx context.Context, r *git.Repository) error {
+	open, err := r.Close(ctx)
+	if err != nil {
+		return err
+	}
+	defer open() // what nobody refers to is closed by the garbage collector, and gives its locks up
+	fmt.Fprintln(os.Stdout, "closed")
+	<-time.After(time.Hour)
+	return nil
+}
+
+// process is one of the forge.
+type process struct {
+	*exec.Cmd
+	// said counts the lines that it has said so far, and failure is the last one that tells of a failure.
+	said    atomic.Int32
+	failure atomic.Pointer[string]
+	ended   chan struct{}
+}
+
+// startProcess starts a process that has a role in a repository, by a git of the test.
+func startProcess(t *testing.T, role string, r *git.Repository, binary, id string) *process {
+	t.Helper()
+	g := NewWithT(t)
+	executable, err := os.Executable()
+	g.Expect(err).NotTo(HaveOccurred())
+	p := &process{Cmd: exec.CommandContext(t.Context(), executable), ended: make(chan struct{})}
+	p.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+r.Dir(), binaryEnv+"="+binary, "FORGEPLANE_TEST_FENCE_ID="+id)
+	// Not a pipe of os/exec: a process of git that outlives it would have Wait wait.
+	read, write, err := os.Pipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	p.Stdout = write
+	g.Expect(p.Start()).To(Succeed())
+	g.Expect(write.Close()).To(Succeed())
+	go func() {
+		defer close(p.ended)
+		defer read.Close()
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			if line := lines.Text(); strings.HasPrefix(line, "failed:") {
+				p.failure.Store(&line)
+			}
+			p.said.Add(1)
+		}
+	}()
+	t.Cleanup(func() { p.kill(); <-p.ended })
+	return p
+}
+
+// kill ends it as nothing can be prevented from.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+// scribe returns a git that writes into the journal before it changes refs: as often as times says, or until a file is there.
+func scribe(t *testing.T, r *git.Repository, until string) (binary, id string) {
+	t.Helper()
+	NewWithT(t).Expect(os.WriteFile(journal(r), nil, 0o644)).To(Succeed())
+	c := gittest.New(t, "sha1")
+	id = c.Commit(t, "a", "1")
+	c.Git(t, "push", "--quiet", r.Dir(), "main")
+	return script(t, `case "$*" in *update-ref*)
+	n=0
+	while [ $n -lt 8 ] || [ -n "`+until+`" ] && [ ! -e "`+until+`" ]; do
+		n=$((n+1)); echo x >> "`+journal(r)+`"; sleep 0.005
+	done;;
+esac
+exec git "$@"`), id
+}
+
+func TestFence_waitsForAGitThatOutlivesItsProcess(t *testing.T) {
+	g := NewWithT(t)
+	r, _ := fenced(t)
+	release := filepath.Join(t.TempDir(), "release")
+	binary, id := scribe(t, r, release)
+	p := startProcess(t, "write", r, binary, id)
+	g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+	p.kill()
+
+	impatient, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := r.Close(impatient)
+	g.Expect(err).To(MatchError(context.DeadlineExceeded), "git may still write")
+	g.Expect(os.WriteFile(release, nil, 0o644)).To(Succeed())
+	patient, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	open, err := r.Close(patient)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer open()
+	g.Expect(r.Tips(t.Context(), "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
+}
+
+func TestFence_isOpenWhenWhoeverClosedItIsKilled(t *testing.T) {
+	g := NewWithT(t)
+	r, _ := fenced(t)
+	p := startProcess(t, "hold", r, "git", "")
+	g.Eventually(p.said.Load).WithTimeout(20 * time.Second).Should(BeEquivalentTo(1))
+	g.Expect(r.Closed()).To(BeTrue())
+	_, _, err := r.BeginWrite(t.Context())
+	g.Expect(err).To(MatchError(git.ErrClosed))
+	p.kill()
+	g.Expect(r.Closed()).To(BeFalse())
+	beginWrite(t, r)()
+	closeFence(t, r)()
+}
+
+// Several processes write and close as often as they can, and are killed again and again.
+func TestFence_keepsItsPromiseWhoeverIsKilled(t *testing.T) {
+	g := NewWithT(t)
+	r, _ := fenced(t)
+	binary, id := scribe(t, r, "")
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	roles := []string{"write", "write", "write", "close", "close"}
+	running := make([]*process, len(roles))
+	for i, role := range roles {
+		running[i] = startProcess(t, role, r, binary, id)
+	}
+	for range 20 {
+		i := random.IntN(len(roles))
+		p := running[i]
+		g.Eventually(p.said.Load).WithTimeout(time.Minute).Should(BeNumerically(">=", 1), "it gets its turn")
+		<-time.After(time.Duration(random.Int64N(int64(100 * time.Millisecond)))) // whatever it does then
+		p.kill()
+		<-p.ended
+		g.Expect(p.failure.Load()).To(BeNil())
+		running[i] = startProcess(t, roles[i], r, binary, id)
+	}
+	for _, p := range running {
+		p.kill()
+		<-p.ended
+		g.Expect(p.failure.Load()).To(BeNil())
+	}
+	patient, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	open, err := r.Close(patient)
+	g.Expect(err).NotTo(HaveOccurred(), "nobody is left")
+	open()
+	beginWrite(t, r)()
+}

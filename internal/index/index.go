@@ -1,0 +1,42 @@
+// Package index has the indexes of the cache, those of all kinds together.
+package index
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/internal/accesstoken"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/jobtoken"
+	"github.com/forgeplane/forgeplane/internal/label"
+	"github.com/forgeplane/forgeplane/internal/protection"
+	"github.com/forgeplane/forgeplane/internal/retained"
+	"github.com/forgeplane/forgeplane/internal/triggertoken"
+)
+
+// Add registers every index that is looked in, before the cache starts. Those of kinds that only the managers may read are left to
+// AddForManagers.
+func Add(ctx context.Context, indexer client.FieldIndexer) error {
+	return add(ctx, indexer, slices.Concat(
+		catalog.Indexes(), credential.Indexes(), accesstoken.Indexes(), jobtoken.Indexes(), label.Indexes(), protection.Indexes(),
+		triggertoken.Indexes(),
+	))
+}
+
+// AddForManagers registers what Add leaves out, where controllers run.
+func AddForManagers(ctx context.Context, indexer client.FieldIndexer) error {
+	return add(ctx, indexer, retained.Indexes())
+}
+
+func add(ctx context.Context, indexer client.FieldIndexer, all []catalog.Index) error {
+	for _, i := range all {
+		if err := indexer.IndexField(ctx, i.Of, i.Name, i.Values); err != nil {
+			return fmt.Errorf("adding index %s of %T: %w", i.Name, i.Of, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/fair"
+)
+
+// lease is a task that this process has claimed.
+type lease struct {
+	row *row
+	// claimed is when this process asked for the lease, which is before it began.
+	claimed time.Time
+	// check asks for a renewal at once.
+	check chan struct{}
+
+	mu       sync.Mutex
+	progress string
+}
+
+func (l *lease) tell(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.progress = bounded(text, maxText)
+}
+
+func (l *lease) told() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.progress
+}
+
+// Start runs tasks until ctx ends. Then it has those end that run, waits for them, and gives their leases back, so that another process
+// begins them at once.
+func (q *Queue) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	running.Go(func() { _ = q.pool.Start(ctx) })
+	ticker := time.NewTicker(q.options.Poll)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		for ctx.Err() == nil && q.next(ctx) {
+		}
+		select {
+		case <-ctx.Done():
+		case <-q.woken:
+		case <-ticker.C:
+		}
+	}
+	running.Wait()
+	for _, l := range q.held { // claimed too late to begin
+		q.finish(ctx, l, outcome{err: context.Cause(ctx), released: true, progress: l.told()})
+	}
+	return nil
+}
+
+// next begins the task whose turn it is. It reports false if no task is due, or if there is no room for one.
+func (q *Queue) next(ctx context.Context) bool {
+	tenants, keys, room := q.taken()
+	if !room {
+		return false
+	}
+	claimed := time.Now()
+	// It may have claimed a task when it is interrupted.
+	r, err := q.claim(context.WithoutCancel(ctx), q.last, tenants, keys)
+	if err != nil {
+		q.options.Log.Error(err, "Looking for tasks", "queue", q.options.Name)
+	}
+	if r == nil {
+		return false
+	}
+	l := &lease{row: r, claimed: claimed, check: make(chan struct{}, 1), progress: r.Progress}
+	tenant, err := fair.ParseKey(r.Tenant)
+	if err != nil {
+		q.options.Log.Error(err, "A task is counted for nobody", "queue", q.options.Name, "key", r.Key)
+	}
+	q.mu.Lock()
+	q.held[r.Key], q.last = l, r.Tenant
+	q.mu.Unlock()
+	q.pool.Begin(r.Key, Job{
+		Tenant: tenant,
+		Run:    func(ctx context.Context, _ func(string)) error { return q.run(ctx, tenant, l) },
+		Ended: func(context.Context) {
+			q.mu.Lock()
+			delete(q.held, r.Key)
+			q.mu.Unlock()
+			q.wake()
+		},
+	})
+	return true
+}
+
+// taken returns the tenants that have their share, the keys that run, and whether there is room for another task. A run that has lost
+// its lease is in the way of its key until it has ended.
+func (q *Queue) taken() (tenants, keys []string, room bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := map[string]int{}
+	for key, l := range q.held {
+		keys = append(keys, key)
+		if of[l.row.Tenant]++; of[l.row.Tenant] == q.Slots().Share() {
+			tenants = append(tenants, l.row.Tenant)
+		}
+	}
+	slices.Sort(keys)
+	slices.Sort(tenants)
+	return tenants, keys, len(q.held) < q.options.Limits.Total
+}
+
+// run does the work of a task while it renews the lease.
+func (q *Queue) run(ctx context.Context, tenant fair.Key, l *lease) (err error) {
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var renewing sync.WaitGroup
+	done := make(chan struct{})
+	renewing.Go(func() { q.keep(ctx, l, cancel, done) })
+	if r := l.row; !r.Cancelled {
+		task := Task{Key: r.Key, Tenant: tenant, Payload: r.Payload}
+		err = q.options.Run(working, Attempt{Task: task, Failed: r.Attempts - 1, Progress: r.Progress}, l.tell)
+	}
+	close(done)
+	renewing.Wait()
+	q.finish(ctx, l, outcome{err: err, released: working.Err() != nil, progress: l.told()})
+	return err
+}
+
+// keep renews a lease each third until the work is done, also while ctx has ended and the work has not. Where it cannot renew the lease,
+// it cancels the work a sixth before the lease ends, by how much time has passed here.
+func (q *Queue) keep(ctx context.Context, l *lease, cancel context.CancelCauseFunc, done <-chan struct{}) {
+	const parts, renewals = 6, 3
+	safe := q.options.Lease / parts * (parts - 1)
+	expiry := time.AfterFunc(safe-time.Since(l.claimed), func() { cancel(ErrLost) })
+	defer expiry.Stop()
+	ticker := time.NewTicker(q.options.Lease / renewals)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		case <-l.check:
+		}
+		asked := time.Now()
+		renewed, err := q.renew(context.WithoutCancel(ctx), l.row, l.told())
+		switch {
+		case err != nil:
+			q.options.Log.Error(err, "Renewing a lease", "queue", q.options.Name, "key", l.row.Key)
+		case renewed:
+			expiry.Reset(safe - time.Since(asked))
+		default:
+			cancel(ErrLost)
+			return
+		}
+	}
+}
+
+// finish records how a run has ended. Where the database does not answer, it tries for as long as the lease can last, or for one call
+// when the process stops; then the task is run again.
+func (q *Queue) finish(ctx context.Context, l *lease, o outcome) {
+	const tries = 10
+	patience, log := q.options.Lease, q.options.Log.WithValues("queue", q.options.Name, "key", l.row.Key)
+	if ctx.Err() != nil {
+		patience = database.Limit
+	}
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(ctx), q.options.Lease/tries, patience, true, func(ctx context.Context) (bool, error) {
+		mine, err := q.settle(ctx, l.row, o)
+		if err != nil {
+			log.Error(err, "Recording the outcome of a job")
+		} else if !mine {
+			log.Info("A job has ended whose lease was lost")
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		log.Error(err, "A job is run again, because its outcome is not recorded")
+	}
+}

@@ -1,0 +1,297 @@
+package job_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/fair"
+	"github.com/forgeplane/forgeplane/internal/job"
+)
+
+// short is a lease that is renewed soon. Where it must not be lost, however busy the machine, it is long.
+const short, long = 300 * time.Millisecond, 20 * time.Second
+
+// leaseEnd is when the lease of the only task ends.
+func leaseEnd(t *testing.T, db *sql.DB) (end int64) {
+	t.Helper()
+	NewWithT(t).Expect(db.QueryRowContext(t.Context(), "SELECT due FROM jobs").Scan(&end)).To(Succeed())
+	return end
+}
+
+func change(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), statement)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func TestQueue_renewsItsLeaseAndTellsTheProgressOfATask(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		t.Parallel() // it waits for seconds to pass
+		const lease = 4 * time.Second
+		g, db := NewWithT(t), databasetest.SQL(t, name)
+		w := newWorker(t, name, job.QueueOptions{Lease: lease})
+		w.tell = "half of it"
+		other := newWorker(t, name, job.QueueOptions{})
+		other.stop()
+		add(t, w.queue, "a", "", acme)
+		w.next(g)
+		claimed := leaseEnd(t, db)
+		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(soon).Should(BeNumerically(">", claimed+lease.Milliseconds()), "the lease would be over")
+		g.Expect(inQueue(t, other.queue, "a", job.Running)).To(HaveField("Progress", "half of it"))
+		g.Expect(w.ended).To(BeEmpty())
+		w.end <- nil
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_endsARunThatHasLostItsLease(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		for outcome, end := range map[string]error{"done": nil, "failed": errors.New("failure")} {
+			t.Run(outcome, func(t *testing.T) {
+				g, db := NewWithT(t), databasetest.SQL(t, name)
+				ended := make(chan error, 1)
+				began := make(chan struct{}, 10)
+				w := newWorker(t, name, job.QueueOptions{Lease: short, Limits: fair.Limits{Total: 2}, Run: func(ctx context.Context, _ job.Attempt, _ func(string)) error {
+					began <- struct{}{}
+					<-ctx.Done()
+					ended <- context.Cause(ctx)
+					return end
+				}})
+				add(t, w.queue, "a", "", acme)
+				g.Eventually(began).WithTimeout(soon).Should(Receive())
+				// Another process has taken it over after a pause of this one.
+				change(t, db, "UPDATE jobs SET owner = 'another', number = number + 1, due = due + 3600000")
+				g.Eventually(ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+				w.stop()
+				var owner, failure string
+				g.Expect(db.QueryRowContext(t.Context(), "SELECT owner, failure FROM jobs").Scan(&owner, &failure)).To(Succeed())
+				g.Expect([]string{owner, failure}).To(Equal([]string{"another", ""}), "it changes nothing any more")
+				change(t, db, "DELETE FROM jobs")
+			})
+		}
+	})
+}
+
+func TestQueue_runsATaskOnceHereAlsoWhereItsLeaseWasLost(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, db := NewWithT(t), databasetest.SQL(t, name)
+		began, end, lost := make(chan int, 10), make(chan struct{}), make(chan struct{}, 10)
+		w := newWorker(t, name, job.QueueOptions{Lease: short, Limits: fair.Limits{Total: 2}, Run: func(ctx context.Context, a job.Attempt, _ func(string)) error {
+			began <- a.Failed
+			select {
+			case <-end: // it does not heed its context
+			case <-ctx.Done():
+				lost <- struct{}{}
+				<-end
+			}
+			return nil
+		}})
+		add(t, w.queue, "a", "", acme)
+		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal(0)))
+		change(t, db, "UPDATE jobs SET number = number + 1, due = 0") // as if another process had it and was killed
+		g.Eventually(lost).WithTimeout(soon).Should(Receive())
+		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it still runs")
+		end <- struct{}{}
+		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal(1)))
+		end <- struct{}{}
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_endsARunWhoseLeaseItCannotRenew(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Second})
+		add(t, w.queue, "a", "", acme)
+		w.next(g)
+		unlock := databasetest.Lock(t, name, "jobs")
+		g.Eventually(w.ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+		unlock()
+		g.Expect(w.next(g).Failed).To(BeNumerically("<=", 1))
+		w.end <- nil
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_givesLeasesBackWhenItStops(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: time.Hour})
+		w.tell = "half of it"
+		add(t, w.queue, "a", "", acme)
+		w.next(g)
+		w.stop()
+		g.Expect(w.ended).To(Receive(MatchError(context.Canceled)), "it is waited for")
+		other := newWorker(t, name, job.QueueOptions{})
+		g.Expect(other.next(g)).To(And(HaveField("Failed", 0), HaveField("Progress", "half of it")), "it has not failed")
+		other.end <- nil
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_keepsItsLeaseUntilARunHasEndedWhenItStops(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, db := NewWithT(t), databasetest.SQL(t, name)
+		began, end := make(chan struct{}), make(chan struct{})
+		w := newWorker(t, name, job.QueueOptions{Lease: short, Run: func(ctx context.Context, _ job.Attempt, _ func(string)) error {
+			close(began)
+			<-ctx.Done()
+			<-end
+			return nil
+		}})
+		add(t, w.queue, "a", "", acme)
+		g.Eventually(began).WithTimeout(soon).Should(BeClosed())
+		claimed := leaseEnd(t, db)
+		go w.stop()
+		g.Eventually(func() int64 { return leaseEnd(t, db) }).WithTimeout(soon).Should(BeNumerically(">", claimed+2*short.Milliseconds()))
+		close(end)
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_recordsAnOutcomeWhenTheDatabaseIsBack(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		t.Parallel() // it waits for a call to be given up
+		failed := make(chan string, 100)
+		log := funcr.New(func(_, args string) { failed <- args }, funcr.Options{})
+		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: long, Log: log})
+		add(t, w.queue, "a", "", acme)
+		w.next(g)
+		unlock := databasetest.Lock(t, name, "jobs")
+		w.end <- nil
+		g.Eventually(failed).WithTimeout(soon).Should(Receive(ContainSubstring("Recording the outcome")))
+		unlock()
+		inQueue(t, w.queue, "a", job.Idle)
+		g.Expect(w.began).To(BeEmpty())
+	})
+}
+
+func TestQueue_forgetsAndCancels(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: long})
+		forget := func(key string) { g.Expect(w.queue.Forget(t.Context(), key)).To(Succeed()) }
+		forget("none")
+		add(t, w.queue, "a", "", acme)
+		add(t, w.queue, "b", "", acme)
+		w.next(g)
+		forget("b")
+		inQueue(t, w.queue, "b", job.Idle)
+		forget("a")
+		g.Eventually(w.ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
+		inQueue(t, w.queue, "a", job.Idle)
+		add(t, w.queue, "c", "", acme)
+		g.Expect(w.next(g).Key).To(Equal("c"), "neither b nor a comes again")
+		w.end <- errors.New("failure")
+		inQueue(t, w.queue, "c", job.Done)
+		forget("c")
+		g.Expect(w.queue.Look(t.Context(), "c")).To(BeZero())
+	})
+}
+
+func TestQueue_cancelsTheRunOfAnotherProcessAndThenRunsWhatWasAdded(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g := NewWithT(t)
+		began, end := make(chan string, 10), make(chan struct{})
+		w := newWorker(t, name, job.QueueOptions{Lease: short, Run: func(ctx context.Context, a job.Attempt, _ func(string)) error {
+			began <- string(a.Payload)
+			if string(a.Payload) == "old" {
+				<-ctx.Done()
+				<-end
+			}
+			return nil
+		}})
+		other := newWorker(t, name, job.QueueOptions{})
+		other.stop()
+		add(t, other.queue, "a", "old", acme)
+		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal("old")))
+		g.Expect(other.queue.Forget(t.Context(), "a")).To(Succeed())
+		g.Expect(other.queue.Look(t.Context(), "a")).To(BeZero())
+		add(t, other.queue, "a", "new", acme)
+		g.Expect(other.queue.Look(t.Context(), "a")).To(HaveField("Phase", job.Waiting))
+		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "they do not overlap")
+		close(end)
+		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal("new")))
+		inQueue(t, w.queue, "a", job.Idle)
+	})
+}
+
+func TestQueue_doesNotRunAForgottenTaskWhoseProcessIsGone(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, db := NewWithT(t), databasetest.SQL(t, name)
+		q := job.NewQueue(databasetest.Open(t, name, job.Migrations()), job.QueueOptions{Name: "tests"})
+		add(t, q, "a", "", acme)
+		change(t, db, "UPDATE jobs SET owner = 'another', number = 1")
+		g.Expect(q.Forget(t.Context(), "a")).To(Succeed())
+		w := newWorker(t, name, job.QueueOptions{})
+		g.Eventually(func() (n int, err error) {
+			err = db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM jobs").Scan(&n)
+			return n, err
+		}).WithTimeout(soon).Should(BeZero())
+		g.Expect(w.began).To(BeEmpty())
+
+		w.stop()
+		add(t, q, "a", "old", acme)
+		change(t, db, "UPDATE jobs SET owner = 'another', number = 1")
+		g.Expect(q.Forget(t.Context(), "a")).To(Succeed())
+		add(t, q, "a", "new", acme)
+		w = newWorker(t, name, job.QueueOptions{})
+		g.Expect(w.next(g).Payload).To(BeEquivalentTo("new"), "but what was added afterwards")
+		w.end <- nil
+		inQueue(t, q, "a", job.Idle)
+	})
+}
+
+// In the bubble it is the year 2000, and an hour takes no time. The clock of SQLite is that of the machine.
+func TestQueue_goesByTheClockOfTheDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, name := NewWithT(t), databasetest.SQLite(t)
+		db, err := database.Open(t.Context(), name, job.Migrations())
+		g.Expect(err).NotTo(HaveOccurred())
+		defer db.Close()
+		q := job.NewQueue(db, job.QueueOptions{Name: "tests"})
+		g.Expect(q.AddAfter(t.Context(), job.Task{Key: "later"}, 30*time.Minute)).To(Succeed())
+		g.Expect(q.Add(t.Context(), job.Task{Key: "now"})).To(Succeed())
+		ran := make(chan string, 10)
+		w := job.NewQueue(db, job.QueueOptions{Name: "tests", Run: func(_ context.Context, a job.Attempt, _ func(string)) error {
+			ran <- a.Key
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Start(ctx) }()
+		g.Expect(<-ran).To(Equal("now"))
+		<-time.After(time.Hour)
+		g.Expect(ran).To(BeEmpty(), "for the database, it is not half an hour")
+		cancel()
+		g.Expect(<-done).To(Succeed())
+	})
+}
+
+func TestQueue_givesBackWhatItClaimsWhileItStops(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, db := NewWithT(t), databasetest.Open(t, name, job.Migrations())
+		began := make(chan struct{}, 1)
+		q := job.NewQueue(db, job.QueueOptions{Name: "tests", Run: func(context.Context, job.Attempt, func(string)) error {
+			began <- struct{}{}
+			return nil
+		}})
+		add(t, q, "a", "", acme)
+		unlock := databasetest.Lock(t, name, "jobs")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- q.Start(ctx) }()
+		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it waits for the database")
+		cancel()
+		unlock()
+		g.Eventually(done).WithTimeout(soon).Should(Receive(BeNil()))
+		g.Expect(q.Look(t.Context(), "a")).To(Equal(job.State{Phase: job.Waiting}))
+		g.Expect(began).To(BeEmpty())
+	})
+}

@@ -1,0 +1,17 @@
+-- Times are milliseconds since 1970 by the clock of the database.
+CREATE TABLE jobs (
+    queue     TEXT    NOT NULL,
+    key       TEXT    NOT NULL,
+    tenant    TEXT    NOT NULL,
+    payload   BLOB    NOT NULL,
+    due       INTEGER NOT NULL,
+    again     INTEGER,
+    attempts  INTEGER NOT NULL DEFAULT 0,
+    failure   TEXT    NOT NULL DEFAULT '',
+    progress  TEXT    NOT NULL DEFAULT '',
+    owner     TEXT    NOT NULL DEFAULT '',
+    number    INTEGER NOT NULL DEFAULT 0,
+    cancelled BOOLEAN NOT NULL DEFAULT FALSE,
+    PRIMARY KEY (queue, key)
+);
+CREATE INDEX jobs_of_tenant ON jobs (queue, tenant, due);

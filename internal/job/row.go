@@ -1,0 +1,218 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/uptrace/bun" // builds queries for either engine
+	"github.com/uptrace/bun/dialect"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrations are those of the table of queues, for database.Open.
+func Migrations() fs.FS { return migrations }
+
+// row is a task in the database. Its times are milliseconds since 1970 by the clock of the database, so the clocks of processes do not
+// matter.
+type row struct {
+	bun.BaseModel `bun:"table:jobs"`
+
+	Queue   string `bun:"queue,pk"`
+	Key     string `bun:"key,pk"`
+	Tenant  string `bun:"tenant"`
+	Payload []byte `bun:"payload"`
+	// Due is when the task can be claimed. While it has an owner, that is the end of the lease.
+	Due int64 `bun:"due"`
+	// Again is when the task is due once more, if it was added while it had an owner.
+	Again *int64 `bun:"again"`
+	// Attempts counts the claims since the last success, without those that were released.
+	Attempts int    `bun:"attempts"`
+	Failure  string `bun:"failure"`
+	Progress string `bun:"progress"`
+	// Owner is the queue of a process that runs the task; empty while it waits. Number is another one for each claim.
+	Owner  string `bun:"owner"`
+	Number int64  `bun:"number"`
+	// Cancelled says that the run of the owner must end.
+	Cancelled bool `bun:"cancelled"`
+
+	// Now is the time of a query that asks for it.
+	Now int64 `bun:"now,scanonly"`
+}
+
+// now is the time by the clock of the database.
+func now(db bun.IDB) bun.Safe {
+	if db.Dialect().Name() == dialect.PG {
+		return "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::BIGINT"
+	}
+	return "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+}
+
+// locking has a query lock its rows, where writers are not one at a time anyway.
+func locking(q *bun.SelectQuery, how string) *bun.SelectQuery {
+	if q.Dialect().Name() == dialect.PG {
+		return q.For(how)
+	}
+	return q
+}
+
+// add writes a task that is due after a delay.
+func (q *Queue) add(ctx context.Context, t Task, delay time.Duration) error {
+	const statement = `INSERT INTO jobs (queue, key, tenant, payload, due) VALUES (?, ?, ?, ?, ? + ?)
+ON CONFLICT (queue, key) DO UPDATE SET tenant = EXCLUDED.tenant, payload = EXCLUDED.payload,
+	due = CASE WHEN jobs.owner = '' AND EXCLUDED.due < jobs.due THEN EXCLUDED.due ELSE jobs.due END,
+	again = CASE WHEN jobs.owner <> '' AND (jobs.again IS NULL OR EXCLUDED.due < jobs.again) THEN EXCLUDED.due ELSE jobs.again END`
+	return q.db.Write(ctx, "adding "+q.quoted(t.Key), func(ctx context.Context, db bun.IDB) error {
+		payload := append([]byte{}, t.Payload...) // nil would be NULL
+		_, err := db.NewRaw(statement, q.options.Name, t.Key, t.Tenant.String(), payload, now(db), delay.Milliseconds()).Exec(ctx)
+		return err
+	})
+}
+
+// claim leases the task that has been due longest of the tenant whose turn it is after another one, and returns nil if no task is due.
+// It passes over some tenants and keys. The run that begins is for all that was added so far.
+func (q *Queue) claim(ctx context.Context, after string, tenants, keys []string) (*row, error) {
+	const statement = `UPDATE jobs SET owner = ?, number = number + 1, due = ? + ?, attempts = attempts + 1,
+	cancelled = (cancelled AND again IS NULL), again = NULL
+WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
+	var claimed []*row
+	err := q.db.Write(ctx, "claiming a task of the queue "+q.options.Name, func(ctx context.Context, db bun.IDB) error {
+		first := func() *bun.SelectQuery {
+			oldest := db.NewSelect().Model((*row)(nil)).Column("key").Where("queue = ?", q.options.Name).Where("due <= ?", now(db))
+			if len(tenants) > 0 {
+				oldest.Where("tenant NOT IN ?", bun.Tuple(tenants))
+			}
+			if len(keys) > 0 {
+				oldest.Where("key NOT IN ?", bun.Tuple(keys))
+			}
+			return locking(oldest.Order("tenant", "due").Limit(1), "UPDATE SKIP LOCKED")
+		}
+		return db.NewRaw(statement, q.owner, now(db), q.options.Lease.Milliseconds(), q.options.Name,
+			first().Where("tenant > ?", after), first()).Scan(ctx, &claimed)
+	})
+	if err != nil || len(claimed) == 0 {
+		return nil, err
+	}
+	return claimed[0], nil
+}
+
+// renew extends a lease and writes how far the work is. It reports false where the lease is lost or the task is cancelled.
+func (q *Queue) renew(ctx context.Context, r *row, progress string) (renewed bool, err error) {
+	err = q.db.Write(ctx, "renewing the lease of "+q.quoted(r.Key), func(ctx context.Context, db bun.IDB) error {
+		result, err := db.NewUpdate().Model(r).Set("due = ? + ?", now(db), q.options.Lease.Milliseconds()).Set("progress = ?", progress).
+			WherePK().Where("owner = ?", r.Owner).Where("number = ?", r.Number).Where("NOT cancelled").Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		renewed = n == 1
+		return err
+	})
+	return renewed, err
+}
+
+// outcome is how a run has ended.
+type outcome struct {
+	// err is why it did not succeed.
+	err error
+	// released says that it was interrupted, so another one can begin at once.
+	released bool
+	progress string
+}
+
+// settle records the outcome of a run and gives the lease back. It reports false where the lease is lost: then it changes nothing.
+func (q *Queue) settle(ctx context.Context, claimed *row, o outcome) (mine bool, err error) {
+	err = q.db.Atomically(ctx, "recording the outcome of "+q.quoted(claimed.Key), func(ctx context.Context, tx bun.IDB) error {
+		var r row
+		err := locking(tx.NewSelect().Model(&r).ColumnExpr("*, ? AS now", now(tx)).Where("queue = ?", claimed.Queue).
+			Where("key = ?", claimed.Key).Where("owner = ?", claimed.Owner).Where("number = ?", claimed.Number), "UPDATE").Scan(ctx)
+		if mine = err == nil; errors.Is(err, sql.ErrNoRows) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if remains := r.conclude(o, q.options.Retry); !remains {
+			_, err = tx.NewDelete().Model(&r).WherePK().Exec(ctx)
+			return err
+		}
+		_, err = tx.NewUpdate().Model(&r).WherePK().
+			Column("due", "again", "attempts", "failure", "progress", "owner", "cancelled").Exec(ctx)
+		return err
+	})
+	return mine && err == nil, err
+}
+
+// conclude is what becomes of a row by an outcome. It reports false where nothing is left to do.
+func (r *row) conclude(o outcome, retry func(int, error) time.Duration) (remains bool) {
+	again, over := r.Again, r.Cancelled || o.err == nil
+	if over && again == nil {
+		return false
+	}
+	r.Again, r.Owner, r.Cancelled = nil, "", false
+	switch {
+	case over:
+		r.Due, r.Attempts, r.Failure, r.Progress = *again, 0, "", ""
+	case o.released:
+		r.Due, r.Attempts, r.Progress = r.Now, r.Attempts-1, o.progress
+	default:
+		r.Due = r.Now + retry(r.Attempts-1, o.err).Milliseconds()
+		r.Failure, r.Progress = bounded(o.err.Error(), maxText), o.progress
+		if again != nil {
+			r.Due = min(r.Due, *again)
+		}
+	}
+	return true
+}
+
+// look reads a row. It returns nil if the row does not exist.
+func (q *Queue) look(ctx context.Context, key string) (*row, error) {
+	var r row
+	err := q.db.Read(ctx, "looking at "+q.quoted(key), func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(&r).ColumnExpr("*, ? AS now", now(db)).Where("queue = ?", q.options.Name).Where("key = ?", key).Scan(ctx)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// state is what a row says of its task.
+func (r *row) state() State {
+	left := time.Duration(r.Due-r.Now) * time.Millisecond
+	switch {
+	case r.Cancelled && r.Again == nil:
+		return State{}
+	case r.Owner != "" && left > 0 && !r.Cancelled:
+		return State{Phase: Running, Progress: r.Progress}
+	case r.Owner == "" && r.Failure != "" && left > 0:
+		return State{Phase: Done, Progress: r.Progress, Err: errors.New(r.Failure), Retry: left}
+	default:
+		return State{Phase: Waiting, Progress: r.Progress}
+	}
+}
+
+// forget removes a task that waits, and cancels the run of one that has an owner.
+func (q *Queue) forget(ctx context.Context, key string) error {
+	return q.db.Atomically(ctx, "forgetting "+q.quoted(key), func(ctx context.Context, tx bun.IDB) error {
+		r := &row{Queue: q.options.Name, Key: key, Cancelled: true}
+		// The first statement locks the row, so it has the same owner in the second one.
+		_, err := tx.NewUpdate().Model(r).Column("cancelled", "again", "attempts", "failure", "progress").WherePK().Exec(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = tx.NewDelete().Model(r).WherePK().Where("owner = ''").Exec(ctx)
+		return err
+	})
+}
+
+func (q *Queue) quoted(key string) string {
+	return fmt.Sprintf("the task %q of the queue %s", key, q.options.Name)
+}

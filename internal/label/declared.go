@@ -1,0 +1,221 @@
+package label
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/claim"
+)
+
+const (
+	// indexLabel holds the key of the target of labels and the title, joined.
+	indexLabel = "label"
+	// indexTitle holds the titles of labels.
+	indexTitle = "title"
+)
+
+// Indexes are those of labels.
+func Indexes() []catalog.Index {
+	spec := func(o client.Object) v1alpha1.LabelSpec { return o.(*v1alpha1.Label).Spec }
+	return []catalog.Index{
+		{Of: &v1alpha1.Label{}, Name: indexTitle, Values: func(o client.Object) []string { return catalog.Text(spec(o).Title) }},
+		{Of: &v1alpha1.Label{}, Name: indexLabel, Values: func(o client.Object) []string {
+			return keys(catalog.RefKeys(o, cmp.Or(spec(o).ProjectRef, spec(o).GroupRef)), spec(o).Title)
+		}},
+	}
+}
+
+// levels are the scope itself and those of the groups above, the nearest first.
+func levels(s catalog.Scope) []catalog.Scope {
+	all := make([]catalog.Scope, 0, len(s.Groups)+1)
+	if s.Project != nil {
+		all = append(all, s)
+	}
+	for i := range s.Groups {
+		all = append(all, catalog.Scope{Groups: s.Groups[i:]})
+	}
+	return all
+}
+
+// Inherited is a label, and what it is declared for: the scope that was asked about, or a group above.
+type Inherited struct {
+	*v1alpha1.Label
+	Of catalog.Scope
+	// Above is how many levels above the scope that is, 0 for the scope itself.
+	Above int
+}
+
+// All returns the labels that are in force in a scope, the inherited ones included, from the nearest level to the farthest
+// and in no order within one. A label is not in force where another one holds its title, that is declared for the same target or for
+// a group above that, nor while another one holds its id.
+func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]Inherited, error) {
+	levels := levels(s)
+	declared := make([][]*v1alpha1.Label, len(levels))
+	holders := map[string]titled{}
+	inForce := map[*v1alpha1.Label]bool{}
+	for i := len(levels) - 1; i >= 0; i-- {
+		var err error
+		if declared[i], err = catalog.In[*v1alpha1.Label](ctx, c, levels[i]); err != nil {
+			return nil, err
+		}
+		for _, l := range declared[i] {
+			if next := of(l, levels[i]); next.precedes(holders[l.Spec.Title]) {
+				holders[l.Spec.Title] = next
+			}
+		}
+		for _, l := range declared[i] {
+			if holders[l.Spec.Title].Label == l {
+				inForce[l] = true
+			}
+		}
+	}
+	all := make([]Inherited, 0, len(inForce))
+	for i, level := range levels {
+		for _, l := range declared[i] {
+			if !inForce[l] {
+				continue
+			}
+			holds, err := c.HoldsID(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			if holds {
+				all = append(all, Inherited{Label: l, Of: level, Above: i})
+			}
+		}
+	}
+	return all, nil
+}
+
+// titled is a label that claims a title where it is declared.
+type titled struct {
+	*v1alpha1.Label
+	target types.UID
+	shown  bool
+}
+
+func of(l *v1alpha1.Label, level catalog.Scope) titled {
+	target := level.Target().GetUID()
+	return titled{l, target, claim.Label(target, l.Spec.Title).ShownBy(l)}
+}
+
+// precedes reports whether a label holds its title rather than b, which may be nobody, and is of the same target or a group above.
+// Of two that hold theirs each, the one further down came first: it would not have got its title later.
+func (a titled) precedes(b titled) bool {
+	if b.Label == nil || a.shown && b.shown && a.target != b.target {
+		return true
+	}
+	return claim.Precedes(a, a.shown, b, b.shown)
+}
+
+// Holder returns the label that holds a title in a scope, and is declared for that itself or for a group above; nil when there
+// is none.
+func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, title string) (*v1alpha1.Label, error) {
+	var holder titled
+	for _, level := range slices.Backward(levels(s)) {
+		found, err := catalog.List[*v1alpha1.Label](ctx, c, indexLabel, keys(level.Keys(), title)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range found {
+			if next := of(l, level); catalog.Belongs(l, level.Target()) && next.precedes(holder) {
+				holder = next
+			}
+		}
+	}
+	return holder.Label, nil
+}
+
+// keys are the keys of the labels of a title, by those of what they are declared for.
+func keys(targets []string, title string) []string {
+	keys := make([]string, 0, len(targets))
+	for _, t := range targets {
+		keys = append(keys, t+"|"+title)
+	}
+	return keys
+}
+
+// OfProject is a label, and the project that it is declared for.
+type OfProject struct {
+	*v1alpha1.Label
+	Project *v1alpha1.Project
+}
+
+// InProjects returns the labels of a title that are declared for any of the projects right in a group, in force or not.
+func InProjects(ctx context.Context, c *catalog.Catalog, g *v1alpha1.Group, title string) ([]OfProject, error) {
+	found, err := catalog.List[*v1alpha1.Label](ctx, c, indexTitle, title)
+	if err != nil {
+		return nil, err
+	}
+	var all []OfProject
+	for _, l := range found {
+		if l.Namespace != g.Namespace || l.Spec.ProjectRef == nil {
+			continue
+		}
+		p, err := c.Project(ctx, l.Namespace, *l.Spec.ProjectRef)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		in, err := c.Group(ctx, p.Namespace, p.Spec.GroupRef)
+		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			return nil, err
+		}
+		if in != nil && in.UID == g.UID && catalog.Belongs(l, p) {
+			all = append(all, OfProject{l, p})
+		}
+	}
+	return all, nil
+}
+
+// Rivals maps a label to those that it may keep from being in force: the ones of its title for the same target, and for
+// everything below.
+func Rivals(c *catalog.Catalog) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+		l := obj.(*v1alpha1.Label)
+		path := l.Status.TargetPath
+		if path == "" {
+			scope, err := c.ScopeOf(ctx, l)
+			if err != nil {
+				return nil // it holds nothing
+			}
+			path = scope.Path()
+		}
+		rivals, err := catalog.List[*v1alpha1.Label](ctx, c, indexTitle, l.Spec.Title)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Looking up the labels of a title", "label", client.ObjectKeyFromObject(l))
+			return nil
+		}
+		for _, r := range rivals {
+			// One that has no path yet is about to be reconciled anyway.
+			if within(r.Status.TargetPath, path) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
+			}
+		}
+		return requests
+	}
+}
+
+// within reports whether a full path is that of a group or project, or leads to something below it.
+func within(fullPath, above string) bool {
+	n := len(above)
+	return len(fullPath) >= n && strings.EqualFold(fullPath[:n], above) && (len(fullPath) == n || fullPath[n] == '/')
+}
+
+// Claims returns what a label claims.
+func Claims(ctx context.Context, c *catalog.Catalog, l *v1alpha1.Label) ([]claim.Claim, error) {
+	return catalog.ClaimsIn(ctx, c, l, func(target types.UID) claim.Claim { return claim.Label(target, l.Spec.Title) })
+}

@@ -1,0 +1,8 @@
+CREATE TABLE subscriptions (
+    user_id      INTEGER   NOT NULL,
+    subject_kind TEXT      NOT NULL,
+    subject_id   INTEGER   NOT NULL,
+    created_at   TIMESTAMP NOT NULL,
+    PRIMARY KEY (user_id, subject_kind, subject_id)
+) WITHOUT ROWID;
+CREATE INDEX subscriptions_of_subject ON subscriptions (subject_kind, subject_id);

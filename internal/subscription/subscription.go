@@ -1,0 +1,188 @@
+// Package subscription keeps who is told of what happens to what, such as a label: a table of the activity database, which nothing
+// else reads or writes.
+package subscription
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+// The kinds of subjects.
+const (
+	// KindLabel is that of labels.
+	KindLabel = "label"
+	// KindUser is that of users, whose subscriptions they are.
+	KindUser = "user"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrations are those of the table, for database.Open.
+func Migrations() fs.FS { return migrations }
+
+// subscription is a row: a user is told of what happens to a subject.
+type subscription struct {
+	bun.BaseModel `bun:"table:subscriptions"`
+
+	UserID      int64     `bun:"user_id,pk"`
+	UserUID     types.UID `bun:"user_uid,pk"`
+	SubjectKind string    `bun:"subject_kind,pk"`
+	SubjectID   int64     `bun:"subject_id,pk"`
+	SubjectUID  types.UID `bun:"subject_uid,pk"`
+	CreatedAt   time.Time `bun:"created_at"`
+}
+
+// subscriber is what is asked for at once: a user's subscriptions of a kind.
+type subscriber struct {
+	user database.User
+	kind string
+}
+
+// insertedAtOnce bounds the length of a statement.
+const insertedAtOnce = 500
+
+// Store is the subscriptions of a database, for use by several goroutines.
+type Store struct {
+	db         *database.DB
+	clock      clock.PassiveClock
+	subscribed *memory[subscriber, sets.Set[types.UID]]
+}
+
+// New returns the subscriptions of a database that was opened with Migrations.
+func New(db *database.DB, c clock.PassiveClock) *Store {
+	s := &Store{db: db, clock: c}
+	s.subscribed = newMemory(c, s.read)
+	return s
+}
+
+// Subscribe subscribes a user to a subject, and reports whether that is new.
+func (s *Store) Subscribe(ctx context.Context, user database.User, subject database.Subject) (changed bool, err error) {
+	row := newRow(user, subject)
+	row.CreatedAt = s.clock.Now()
+	attempt := fmt.Sprintf("subscribing user %d to %s", user.ID, subject)
+	return s.change(ctx, row, attempt, func(ctx context.Context, db bun.IDB) (sql.Result, error) {
+		return db.NewInsert().Model(row).On("CONFLICT DO NOTHING").Exec(ctx)
+	})
+}
+
+// Unsubscribe ends a user's subscription to a subject, and reports whether there was one.
+func (s *Store) Unsubscribe(ctx context.Context, user database.User, subject database.Subject) (changed bool, err error) {
+	row := newRow(user, subject)
+	attempt := fmt.Sprintf("unsubscribing user %d from %s", user.ID, subject)
+	return s.change(ctx, row, attempt, func(ctx context.Context, db bun.IDB) (sql.Result, error) {
+		return db.NewDelete().Model(row).WherePK().Exec(ctx)
+	})
+}
+
+func newRow(user database.User, subject database.Subject) *subscription {
+	return &subscription{
+		UserID: user.ID, UserUID: user.UID, SubjectKind: subject.Kind, SubjectID: subject.ID, SubjectUID: subject.UID,
+	}
+}
+
+// change makes a change to one row.
+func (s *Store) change(
+	ctx context.Context, row *subscription, attempt string, change func(context.Context, bun.IDB) (sql.Result, error),
+) (changed bool, err error) {
+	// Whether a change that failed was made is not known.
+	defer s.db.Afterwards(ctx, func() {
+		s.subscribed.forget(subscriber{user: database.User{ID: row.UserID, UID: row.UserUID}, kind: row.SubjectKind})
+	})
+	err = s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		result, err := change(ctx, db)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		changed = rows > 0
+		return err
+	})
+	return changed, err
+}
+
+// Subscribed returns the UIDs of the subjects of a kind that a user is subscribed to. The set is shared: nobody changes it.
+//
+// It answers from memory: what this store wrote is in it at once, what another process wrote after at most one second.
+func (s *Store) Subscribed(ctx context.Context, user database.User, kind string) (sets.Set[types.UID], error) {
+	return s.subscribed.get(ctx, subscriber{user: user, kind: kind})
+}
+
+func (s *Store) read(ctx context.Context, who subscriber) (sets.Set[types.UID], error) {
+	var uids []types.UID
+	attempt := fmt.Sprintf("reading the %s subscriptions of user %d", who.kind, who.user.ID)
+	err := s.db.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model((*subscription)(nil)).Column("subject_uid").Where("user_uid = ?", who.user.UID).
+			Where("user_uid <> ''").Where("subject_kind = ?", who.kind).Where("subject_uid <> ''").Scan(ctx, &uids)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sets.New(uids...), nil
+}
+
+// Move subscribes to one subject whoever is subscribed to another, and ends the latter subscriptions.
+func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
+	if from == to {
+		return nil
+	}
+	// What is deleted is what is moved, whoever subscribes meanwhile.
+	return s.rewrite(ctx, fmt.Sprintf("moving the subscriptions of %s to %s", from, to), of(from), func(row *subscription) {
+		row.SubjectKind, row.SubjectID, row.SubjectUID = to.Kind, to.ID, to.UID
+	})
+}
+
+// Remove ends all subscriptions to a subject, as when it is deleted.
+func (s *Store) Remove(ctx context.Context, subject database.Subject) error {
+	return s.remove(ctx, fmt.Sprintf("removing the subscriptions of %s", subject), of(subject))
+}
+
+// condition says which rows are meant.
+type condition func(*bun.DeleteQuery) *bun.DeleteQuery
+
+// of are the subscriptions to a subject.
+func of(subject database.Subject) condition {
+	return func(q *bun.DeleteQuery) *bun.DeleteQuery {
+		return q.Where("subject_kind = ?", subject.Kind).Where("subject_id = ?", subject.ID).Where("subject_uid = ?", subject.UID)
+	}
+}
+
+func (s *Store) remove(ctx context.Context, attempt string, which condition) error {
+	defer s.db.Afterwards(ctx, s.subscribed.clear)
+	return s.db.Write(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		_, err := db.NewDelete().Model((*subscription)(nil)).Apply(which).Exec(ctx)
+		return err
+	})
+}
+
+// rewrite writes rows anew, each of them once.
+func (s *Store) rewrite(ctx context.Context, attempt string, which condition, change func(*subscription)) error {
+	defer s.db.Afterwards(ctx, s.subscribed.clear)
+	return s.db.Atomically(ctx, attempt, func(ctx context.Context, tx bun.IDB) error {
+		var rows []subscription
+		if _, err := tx.NewDelete().Model(&rows).Apply(which).Returning("*").Exec(ctx); err != nil {
+			return err
+		}
+		for some := range slices.Chunk(rows, insertedAtOnce) {
+			for i := range some {
+				change(&some[i])
+			}
+			if _, err := tx.NewInsert().Model(&some).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

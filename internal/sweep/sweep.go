@@ -1,0 +1,166 @@
+// Package sweep removes what the activity database holds of objects that are gone.
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/uptrace/bun"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+)
+
+const (
+	// interval is the time between two looks of a Sweeper.
+	interval = time.Hour
+	// grace is for how long an object is to be missing: one that is deleted by mistake is often brought back.
+	grace = 24 * time.Hour
+	// SubjectsAtOnce is of how many objects a query tells, and maxSwept of how many a look removes the rows.
+	SubjectsAtOnce, maxSwept = 500, 1000
+	// maxMissing is how many missing objects are remembered.
+	maxMissing = 100_000
+)
+
+// Known is an object as far as rows have to know of it.
+type Known struct {
+	UID types.UID
+	// Created is when it was made.
+	Created time.Time
+}
+
+// Having returns the objects of a kind that have a REST id, be they in force or not.
+type Having func(ctx context.Context, id int64) ([]Known, error)
+
+// Rows are those of a table.
+type Rows interface {
+	// After returns SubjectsAtOnce subjects of rows beyond one, of its kind and in the order of their ids and UIDs, and fewer at the end.
+	After(ctx context.Context, after database.Subject) ([]database.Subject, error)
+	// FillIn gives the rows of a subject without a UID that of the object that has its id, as far as they are its own.
+	FillIn(ctx context.Context, subject database.Subject, o Known) error
+	// Remove removes the rows of a subject.
+	Remove(ctx context.Context, subject database.Subject) error
+}
+
+// Objects are the objects of a kind that rows are of.
+type Objects struct {
+	Kind   string
+	Having Having
+	Rows   Rows
+}
+
+// Sweeper removes the rows of objects that have been gone for a day. When a label is deleted over REST, its subscriptions are removed at
+// once. Those of one that is deleted in another way, and the uses of a trigger token in any case, are left to the Sweeper: nobody sees
+// them, and they are only in the way.
+//
+// It also gives rows that were written before there were UIDs those of the objects that they are of. Such a row was written for whoever
+// had the id at that time. Where one object alone has the id, and was there when the row was written, the row is its own; a younger
+// object was made anew, and the row is never seen again. A UID that was recorded is never rewritten, so there is nothing to tell the
+// audit log.
+type Sweeper struct {
+	objects []Objects
+	expire  func(context.Context) error
+	clock   clock.WithTicker
+	log     logr.Logger
+	missing map[database.Subject]time.Time
+}
+
+// New returns a sweeper that has seen nothing yet; expire removes what is merely old. Of kinds that are not among those of objects it
+// leaves everything.
+func New(objects []Objects, expire func(context.Context) error, c clock.WithTicker, log logr.Logger) *Sweeper {
+	return &Sweeper{objects: objects, expire: expire, clock: c, log: log, missing: map[database.Subject]time.Time{}}
+}
+
+// NeedLeaderElection is true: one of several replicas suffices.
+func (*Sweeper) NeedLeaderElection() bool { return true }
+
+// Start looks at once, and every hour until ctx ends.
+func (s *Sweeper) Start(ctx context.Context) error {
+	ticker := s.clock.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if err := errors.Join(s.Look(ctx), s.expire(ctx)); err != nil && ctx.Err() == nil {
+			s.log.Error(err, "Looking for activity of objects that are gone")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// look is one look at all rows.
+type look struct {
+	*Sweeper
+	missing map[database.Subject]time.Time
+	swept   int
+}
+
+// Look removes the rows of objects that have been missing for long enough, and remembers the others that are missing.
+func (s *Sweeper) Look(ctx context.Context) error {
+	l := &look{Sweeper: s, missing: map[database.Subject]time.Time{}}
+	for _, o := range s.objects {
+		for after, more := (database.Subject{Kind: o.Kind}), true; more; {
+			subjects, err := o.Rows.After(ctx, after)
+			if err != nil {
+				return err
+			}
+			for _, after = range subjects {
+				if err := l.at(ctx, o, after); err != nil {
+					return err
+				}
+			}
+			more = len(subjects) == SubjectsAtOnce
+		}
+	}
+	s.missing = l.missing
+	return nil
+}
+
+// at looks at the rows of one subject.
+func (l *look) at(ctx context.Context, o Objects, subject database.Subject) error {
+	known, err := o.Having(ctx, subject.ID)
+	if err != nil || slices.ContainsFunc(known, func(o Known) bool { return o.UID == subject.UID }) {
+		return err
+	}
+	if subject.UID == "" && len(known) == 1 {
+		if err := o.Rows.FillIn(ctx, subject, known[0]); err != nil {
+			return err
+		}
+	}
+	since, missing := l.Sweeper.missing[subject]
+	if !missing {
+		since = l.clock.Now()
+	}
+	if l.clock.Since(since) < grace || l.swept == maxSwept {
+		if len(l.missing) < maxMissing {
+			l.missing[subject] = since
+		}
+		return nil
+	}
+	l.swept++
+	return o.Rows.Remove(ctx, subject)
+}
+
+// Subjects is Rows.After for a table with the columns subject_kind, subject_id and subject_uid, which a pointer to its row names.
+func Subjects(ctx context.Context, d *database.DB, row any, after database.Subject) ([]database.Subject, error) {
+	var ids []int64
+	var uids []types.UID
+	attempt := fmt.Sprintf("listing what there is of each %s", after.Kind)
+	err := d.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
+		return db.NewSelect().Model(row).Distinct().Column("subject_id", "subject_uid").Where("subject_kind = ?", after.Kind).
+			Where("(subject_id, subject_uid) > (?, ?)", after.ID, after.UID).
+			Order("subject_id", "subject_uid").Limit(SubjectsAtOnce).Scan(ctx, &ids, &uids)
+	})
+	subjects := make([]database.Subject, len(ids))
+	for i := range ids {
+		subjects[i] = database.Subject{Kind: after.Kind, ID: ids[i], UID: uids[i]}
+	}
+	return subjects, err
+}

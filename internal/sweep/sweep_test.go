@@ -1,0 +1,193 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/forgeplane/forgeplane/internal/database"
+	"github.com/forgeplane/forgeplane/internal/database/databasetest"
+	"github.com/forgeplane/forgeplane/internal/subscription"
+	"github.com/forgeplane/forgeplane/internal/sweep"
+	"github.com/forgeplane/forgeplane/internal/tokenuse"
+)
+
+// objects are those that are gone, and those that were made anew; all others exist, and have from the beginning.
+type objects struct {
+	gone []int64
+	anew map[int64][]sweep.Known
+	err  error
+}
+
+func (o *objects) having(_ context.Context, id int64) ([]sweep.Known, error) {
+	switch known, ok := o.anew[id]; {
+	case o.err != nil || slices.Contains(o.gone, id):
+		return nil, o.err
+	case ok:
+		return known, nil
+	default:
+		return []sweep.Known{{UID: uid(id)}}, nil
+	}
+}
+
+// world is a sweeper of subscriptions to labels and uses of trigger tokens.
+type world struct {
+	labels, tokens, users objects
+	clock                 *clocktesting.FakeClock
+	expired               int
+	subscriptions         *subscription.Store
+	uses                  *tokenuse.Store
+	*sweep.Sweeper
+}
+
+func newWorld(t *testing.T, name string) *world {
+	t.Helper()
+	db := databasetest.Open(t, name, subscription.Migrations(), tokenuse.Migrations())
+	w := &world{clock: clocktesting.NewFakeClock(time.Now()), uses: tokenuse.New(db)}
+	// What is remembered for a second is too old as soon as an hour passes.
+	w.subscriptions = subscription.New(db, w.clock)
+	w.Sweeper = sweep.New([]sweep.Objects{
+		{Kind: subscription.KindUser, Having: w.users.having, Rows: w.subscriptions.Users()},
+		{Kind: subscription.KindLabel, Having: w.labels.having, Rows: w.subscriptions.Subjects()},
+		{Kind: tokenuse.KindTriggerToken, Having: w.tokens.having, Rows: w.uses.Subjects()},
+	}, func(context.Context) error { w.expired++; return nil }, w.clock, logr.Discard())
+	return w
+}
+
+// pass lets hours pass, each with a look.
+func (w *world) pass(t *testing.T, hours int) {
+	t.Helper()
+	for range hours {
+		w.clock.Step(time.Hour)
+		NewWithT(t).Expect(w.Look(t.Context())).To(Succeed())
+	}
+}
+
+func TestWhatIsGoneForADayLeavesNoRows(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, w := NewWithT(t), newWorld(t, name)
+		const many = 1234
+		all := make([]int64, 0, many)
+		for id := int64(1); id <= many; id++ {
+			g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(id))).To(BeTrue())
+			all = append(all, id)
+		}
+		other := database.Subject{Kind: "issue", ID: 1, UID: uid(1)}
+		g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), other)).To(BeTrue())
+		token := trigger(1)
+		g.Expect(w.uses.Use(t.Context(), token, time.Now())).To(Succeed())
+		used := func() map[types.UID]time.Time {
+			last, err := w.uses.LastUsed(t.Context(), tokenuse.KindTriggerToken, uid(1))
+			g.Expect(err).NotTo(HaveOccurred())
+			return last
+		}
+
+		w.pass(t, 30)
+		expectSubscribed(t, w, userMax, all...)
+
+		w.labels.gone = all[1:]
+		w.tokens.gone = []int64{1}
+		w.pass(t, 23)
+		g.Expect(used()).To(HaveLen(1))
+		expectSubscribed(t, w, userMax, all...)
+		w.pass(t, 2)
+		left, err := w.subscriptions.Subscribed(t.Context(), who(userMax), subscription.KindLabel)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(len(left)+len(used())).To(Equal(many+1-1000), "one look does not take long")
+		w.pass(t, 1)
+		expectSubscribed(t, w, userMax, 1)
+		g.Expect(used()).To(BeEmpty())
+		g.Expect(w.subscriptions.Subscribed(t.Context(), who(userMax), "issue")).To(HaveKey(uid(1)))
+	})
+}
+
+func TestWhatComesBackWithinADayKeepsItsRows(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
+	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
+	w.labels.gone = []int64{1}
+	w.pass(t, 20)
+	w.labels.gone = nil
+	w.pass(t, 1)
+	w.labels.gone = []int64{1}
+	w.pass(t, 20)
+	expectSubscribed(t, w, userMax, 1)
+	w.pass(t, 5)
+	expectSubscribed(t, w, userMax)
+}
+
+func TestWhileNobodyKnowsWhatExistsNothingIsRemoved(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
+	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
+	w.labels = objects{gone: []int64{1}, err: errors.New("no cache")}
+	for range 30 {
+		w.clock.Step(time.Hour)
+		g.Expect(w.Look(t.Context())).To(MatchError("no cache"))
+	}
+	expectSubscribed(t, w, userMax, 1)
+}
+
+func TestASweeperLooksEveryHourUntilItIsStopped(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t, databasetest.SQLite(t))
+	g.Expect(w.subscriptions.Subscribe(t.Context(), who(userMax), label(1))).To(BeTrue())
+	w.labels.gone = []int64{1}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Start(ctx) }()
+	g.Eventually(w.clock.HasWaiters).Should(BeTrue())
+	g.Eventually(func() (sets.Set[types.UID], error) {
+		w.clock.Step(time.Hour)
+		return w.subscriptions.Subscribed(t.Context(), who(userMax), subscription.KindLabel)
+	}).WithTimeout(20 * time.Second).Should(BeEmpty())
+	stop()
+	g.Eventually(ended).Should(Receive(BeNil()))
+}
+
+const userMax = 7
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// uid is that of the object that has an id, and who the user.
+func uid(id int64) types.UID { return types.UID(fmt.Sprint("uid-", id)) }
+
+func who(id int64) database.User { return database.User{ID: id, UID: uid(id)} }
+
+func label(id int64) database.Subject {
+	return database.Subject{Kind: subscription.KindLabel, ID: id, UID: uid(id)}
+}
+
+func trigger(id int64) database.Subject {
+	return database.Subject{Kind: tokenuse.KindTriggerToken, ID: id, UID: uid(id)}
+}
+
+func expectSubscribed(t *testing.T, w *world, user int64, ids ...int64) {
+	t.Helper()
+	g := NewWithT(t)
+	got, err := w.subscriptions.Subscribed(t.Context(), who(user), subscription.KindLabel)
+	g.Expect(err).NotTo(HaveOccurred())
+	want := sets.New[types.UID]()
+	for _, id := range ids {
+		want.Insert(uid(id))
+	}
+	g.Expect(sets.List(got)).To(Equal(sets.List(want)))
+}
+
+func expectLastUsed(t *testing.T, w *world, want map[int64]time.Time) {
+	t.Helper()
+	g := NewWithT(t)
+	got, err := w.uses.LastUsed(t.Context(), tokenuse.KindTriggerToken, uid(1), uid(2), uid(3))
+	g.Expect(err).NotTo(HaveOccurred())
+	expected := map[types.UID]time.Time{}
+	for id, at := range want {
+		expected[uid(id)] = at
+	}
+	g.Expect(got).To(Equal(expected))
+}

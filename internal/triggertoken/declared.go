@@ -1,0 +1,134 @@
+package triggertoken
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/catalog"
+	"github.com/forgeplane/forgeplane/internal/credential"
+	"github.com/forgeplane/forgeplane/internal/role"
+)
+
+// indexDigest holds the digests of trigger tokens, and of the values in Secrets of trigger tokens.
+const indexDigest = "digest"
+
+// Indexes are those of trigger tokens, and of the Secrets of these.
+func Indexes() []catalog.Index {
+	return []catalog.Index{
+		{Of: &v1alpha1.TriggerToken{}, Name: catalog.IndexUser, Values: func(o client.Object) []string {
+			if ref := o.(*v1alpha1.TriggerToken).Spec.OwnerRef; ref != nil {
+				return []string{catalog.Key("", *ref)}
+			}
+			return nil
+		}},
+		{Of: &v1alpha1.TriggerToken{}, Name: indexDigest, Values: func(o client.Object) []string {
+			return catalog.Text(o.(*v1alpha1.TriggerToken).Status.Digest)
+		}},
+		{Of: &corev1.Secret{}, Name: indexDigest, Values: func(o client.Object) (digests []string) {
+			if o.GetLabels()[v1alpha1.LabelSecret] != v1alpha1.SecretOfTriggerToken {
+				return nil
+			}
+			for _, value := range o.(*corev1.Secret).Data {
+				digests = append(digests, credential.Digest(string(value)))
+			}
+			return digests
+		}},
+	}
+}
+
+// OfSecret returns the trigger tokens of a namespace whose value is kept under one key of one Secret.
+func OfSecret(
+	ctx context.Context, c *catalog.Catalog, namespace string, ref v1alpha1.SecretKeyReference,
+) ([]*v1alpha1.TriggerToken, error) {
+	found, err := catalog.List[*v1alpha1.TriggerToken](ctx, c, credential.IndexSecret, credential.Key(namespace, ref.Name))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(t *v1alpha1.TriggerToken) bool { return t.SecretRef().Key != ref.Key }), nil
+}
+
+// OfDigest returns the trigger tokens of all namespaces whose accepted value has a digest.
+func OfDigest(ctx context.Context, c *catalog.Catalog, digest string) ([]*v1alpha1.TriggerToken, error) {
+	return catalog.List[*v1alpha1.TriggerToken](ctx, c, indexDigest, digest)
+}
+
+// SecretsOfDigest returns credential.Key of the Secrets that hold a value of a digest for a trigger token, accepted or not.
+func SecretsOfDigest(ctx context.Context, c *catalog.Catalog, digest string) (keys []string) {
+	if digest == "" {
+		return nil
+	}
+	err := catalog.Each(ctx, c, &corev1.SecretList{}, indexDigest, []string{digest}, func(s client.Object) {
+		keys = append(keys, credential.Key(s.GetNamespace(), s.GetName()))
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Looking up the Secrets that hold a value", "index", indexDigest)
+	}
+	return keys
+}
+
+// ByValue returns the trigger token of a project that has a value, or catalog.ErrNotFound: that is as well the answer to
+// a value that belongs to another project, and for a token whose owner is blocked, gone, or may not own it now. It costs one hash
+// and some look-ups in memory.
+func ByValue(
+	ctx context.Context, c *catalog.Catalog, p *v1alpha1.Project, value string, now time.Time,
+) (*v1alpha1.TriggerToken, error) {
+	// Only digests of what was presented are looked up and compared: how long that takes tells nothing about a value.
+	digest := credential.Digest(value)
+	found, err := OfDigest(ctx, c, digest)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range found {
+		if !t.DeletionTimestamp.IsZero() || subtle.ConstantTimeCompare([]byte(t.Status.Digest), []byte(digest)) != 1 {
+			continue
+		}
+		if ok, err := triggers(ctx, c, t, p, now); err != nil {
+			return nil, err
+		} else if ok {
+			return t, nil
+		}
+	}
+	return nil, catalog.ErrNotFound
+}
+
+// triggers reports whether a token is one of the project, and not of an owner who is blocked, gone, or may not own it.
+func triggers(ctx context.Context, c *catalog.Catalog, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time) (bool, error) {
+	of, err := c.Project(ctx, t.Namespace, t.Spec.ProjectRef)
+	if err != nil {
+		return false, catalog.IgnoreNotFound(err)
+	}
+	if is := of.UID == p.UID && catalog.Belongs(t, p); !is || t.Spec.OwnerRef == nil {
+		return is, nil
+	}
+	owner, err := c.User(ctx, *t.Spec.OwnerRef)
+	if err != nil {
+		return false, catalog.IgnoreNotFound(err)
+	}
+	if owner.Spec.State == v1alpha1.UserBlocked || !owner.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	return MayOwn(ctx, c, owner, t, p, now)
+}
+
+// MayOwn reports whether a user, who is not blocked, may own a trigger token of a project now. Whoever writes in a
+// namespace can name any user there without asking him: so he has to be a Maintainer of the project, as for making a token over
+// REST, and an administrator has to have made this one himself.
+func MayOwn(
+	ctx context.Context, c *catalog.Catalog, u *v1alpha1.User, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time,
+) (bool, error) {
+	if u.Spec.Admin {
+		return t.Status.IssuedTo == string(u.UID), nil
+	}
+	has, err := c.ProjectRole(ctx, u, p, now)
+	if catalog.Misplaced(err) {
+		return false, nil
+	}
+	return has >= role.Maintainer, err
+}

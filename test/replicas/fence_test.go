@@ -1,0 +1,335 @@
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
+	"github.com/forgeplane/forgeplane/internal/git"
+	"github.com/forgeplane/forgeplane/test/process"
+	"github.com/forgeplane/forgeplane/test/rest"
+	"github.com/forgeplane/forgeplane/test/terminal"
+)
+
+// fenceEnv is set where this executable is another process, which closes the repository at a path and keeps it closed.
+const fenceEnv = "FORGEPLANE_TEST_FENCE"
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(fenceEnv)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	fmt.Fprintln(os.Stdout, "failed:", keepClosed(path))
+	os.Exit(1)
+}
+
+// keepClosed closes a repository for as long as this process lives.
+func keepClosed(path string) error {
+	repository, err := repositoryAt(path)
+	if err != nil {
+		return err
+	}
+	open, err := repository.Close(context.Background())
+	if err != nil {
+		return err
+	}
+	defer open() // what nobody refers to is closed by the garbage collector, and gives its locks up
+	fmt.Fprintln(os.Stdout, "closed")
+	<-time.After(time.Hour)
+	return nil
+}
+
+func repositoryAt(path string) (*git.Repository, error) {
+	engine, err := git.NewEngine(context.Background(), git.Options{Binary: "git"})
+	if err != nil {
+		return nil, err
+	}
+	return engine.Repository(filepath.Dir(path), filepath.Base(path))
+}
+
+// closer is a process that closes a repository.
+type closer struct{ *process.Process }
+
+func startCloser(repository *git.Repository) closer {
+	GinkgoHelper()
+	executable, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	p, err := process.Start(process.Program{
+		Name: "the process that closes a repository", Path: executable, Env: append(os.Environ(), fenceEnv+"="+repository.Dir()),
+		Log: filepath.Join(admin.Space(), "closer.log"),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(p.Stop)
+	return closer{p}
+}
+
+func (c closer) expectClosed() {
+	GinkgoHelper()
+	Eventually(c.Tail).WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("closed"))
+}
+
+// fenced is the project of the specs.
+const fenced = `
+apiVersion: forgeplane.dev/v1alpha1
+kind: Project
+metadata: {name: fenced, namespace: yard}
+spec: {path: fenced, groupRef: {name: yard}, defaultBranch: main}
+`
+
+// visitor is somebody who uses the project at one server.
+type visitor struct {
+	server *replica
+	api    rest.Client
+	clone  terminal.Terminal
+}
+
+func visit(server *replica) *visitor {
+	GinkgoHelper()
+	return &visitor{server: server, api: server.by("root"), clone: admin.As("dana", token("dana")).Clone(server.address() + "/yard/fenced.git")}
+}
+
+const (
+	atFenced = " /projects/yard%2Ffenced/repository/"
+	readOnly = "The repository is temporarily read-only. Please try again later."
+)
+
+// branch makes a branch over REST.
+func (v *visitor) branch(name string) rest.Answer {
+	GinkgoHelper()
+	return v.api.Call("POST"+atFenced+"branches", fmt.Sprintf(`{"branch":%q,"ref":"main"}`, name))
+}
+
+// file makes a file on a branch of its own over REST.
+func (v *visitor) file(name string) rest.Answer {
+	GinkgoHelper()
+	return v.api.Call("POST"+atFenced+"files/"+name, fmt.Sprintf(`{"branch":%q,"start_branch":"main","content":"Hello.\n","commit_message":"Begin"}`, name))
+}
+
+// push pushes a new commit to a branch.
+func (v *visitor) push(branch string) (screen string, err error) {
+	GinkgoHelper()
+	v.clone.Commit(branch, "Hello.\n")
+	return v.clone.Push(branch)
+}
+
+// expectReads expects that whatever changes nothing works.
+func (v *visitor) expectReads() {
+	GinkgoHelper()
+	v.clone.Git("fetch", "--quiet", "origin")
+	admin.As("dana", token("dana")).Clone(v.server.address() + "/yard/fenced.git")
+	for _, path := range []string{"tree", "branches", "commits", "files/README.md?ref=main"} {
+		Expect(v.api.Status("GET"+atFenced+path)).To(Equal(http.StatusOK), path)
+	}
+}
+
+// expectRefused expects that whatever changes something is told to come again.
+func (v *visitor) expectRefused(name string) {
+	GinkgoHelper()
+	v.clone.Commit(name, "Hello.\n")
+	Expect(v.clone.RefusedPush(name)).To(ContainSubstring(readOnly))
+	forbidden := And(HaveField("Status", http.StatusForbidden), HaveField("Body", ContainSubstring(readOnly)))
+	Expect(v.branch(name)).To(forbidden)
+	Expect(v.file(name)).To(forbidden)
+}
+
+// expectWrites expects that changes are made, and seen at once by another visitor.
+func (v *visitor) expectWrites(name string, other *visitor) {
+	GinkgoHelper()
+	v.clone.MustPush(name + "-pushed")
+	Expect(v.branch(name + "-made")).To(HaveField("Status", http.StatusCreated))
+	Expect(v.file(name + "-file")).To(HaveField("Status", http.StatusCreated))
+	for _, branch := range []string{"-pushed", "-made", "-file"} {
+		Expect(other.api.Status("GET"+atFenced+"branches/"+name+branch)).To(Equal(http.StatusOK), branch)
+	}
+}
+
+var _ = Describe("A repository that another process closes", Ordered, func() {
+	var repository *git.Repository
+	var first, second *visitor
+	var hook *slowHook
+
+	BeforeAll(func() {
+		start(manager, one, two)
+		one.stop()
+		hook = newSlowHook(one)
+		start(one)
+		DeferCleanup(func() {
+			one.stop()
+			one.options.Flags = nil
+		})
+		admin.Apply(fenced)
+		admin.WaitReady("project/fenced", "--namespace=yard")
+		Expect(expect(one.by("root"), http.StatusCreated, "POST"+atFenced+"files/README.md", fileBody)).To(Succeed())
+		var p v1alpha1.Project
+		Expect(api.Get(context.Background(), client.ObjectKey{Namespace: "yard", Name: "fenced"}, &p)).To(Succeed())
+		var err error
+		repository, err = repositoryAt(filepath.Join(storage, p.Status.RepositoryPath))
+		Expect(err).NotTo(HaveOccurred())
+		first, second = visit(one), visit(two)
+	})
+
+	It("refuses changes and serves reads through every server, until the process that has closed it is killed", func() {
+		closer := startCloser(repository)
+		closer.expectClosed()
+		for name, v := range map[string]*visitor{"first": first, "second": second} {
+			v.expectRefused(name)
+			v.expectReads()
+		}
+
+		// Clients come again until they get through.
+		through := make(chan string, 4)
+		ends := make(chan struct{})
+		var waiting sync.WaitGroup
+		DeferCleanup(func() { close(ends); waiting.Wait() })
+		tried := make(chan struct{}, 1)
+		again := func(what string, try func() bool) {
+			waiting.Go(func() {
+				defer GinkgoRecover()
+				for !try() {
+					select {
+					case tried <- struct{}{}:
+					default:
+					}
+					select {
+					case <-time.After(polling):
+					case <-ends:
+						return
+					}
+				}
+				through <- what
+			})
+		}
+		for name, v := range map[string]*visitor{"first": first, "second": second} {
+			again(name+" push", func() bool {
+				screen, err := v.clone.Push("again-" + name)
+				if err != nil {
+					Expect(terminal.Readable(screen)).To(ContainSubstring(readOnly))
+				}
+				return err == nil
+			})
+			again(name+" branch", func() bool {
+				a := v.branch("again-" + name + "-made")
+				if a.Status != http.StatusCreated {
+					Expect(a.Body).To(ContainSubstring(readOnly))
+				}
+				return a.Status == http.StatusCreated
+			})
+		}
+		for range 8 {
+			Eventually(tried).WithTimeout(soon).Should(Receive())
+		}
+		Expect(through).To(BeEmpty())
+		Expect(closer.Done()).NotTo(BeClosed())
+		Expect(closer.Kill()).To(Succeed())
+		Expect(repository.Closed()).To(BeFalse(), "the kernel has given the lock up")
+		var all []string
+		for range 4 {
+			var what string
+			Eventually(through).WithTimeout(soon).Should(Receive(&what))
+			all = append(all, what)
+		}
+		Expect(all).To(ConsistOf("first push", "first branch", "second push", "second branch"))
+		first.expectWrites("one", second)
+		second.expectWrites("two", first)
+	})
+
+	It("is closed when a push that runs in one server has ended, while the other one refuses those that begin", func() {
+		pushed := hook.hold(first, "long")
+		closer := startCloser(repository)
+		Eventually(repository.Closed).WithTimeout(soon).WithPolling(polling).Should(BeTrue())
+		second.expectRefused("late")
+		first.expectReads()
+		second.expectReads()
+		Expect(second.api.Status("GET"+atFenced+"branches/long")).To(Equal(http.StatusNotFound), "it still runs")
+		Consistently(closer.Tail).WithTimeout(limit/2).WithPolling(polling).ShouldNot(ContainSubstring("closed"), "it is waited for")
+		Expect(pushed).To(BeEmpty())
+
+		hook.release()
+		Eventually(pushed).WithTimeout(soon).Should(Receive(BeNil()), "it is carried through")
+		closer.expectClosed()
+		Expect(second.api.Status("GET" + atFenced + "branches/long")).To(Equal(http.StatusOK))
+		first.expectRefused("later")
+		Expect(closer.Stop()).To(Succeed())
+		first.expectWrites("opened", second)
+	})
+
+	It("is open again when a push runs for longer than the process that closes it waits", func() {
+		pushed := hook.hold(first, "longer")
+		patience, cancel := context.WithTimeout(context.Background(), limit/2)
+		defer cancel()
+		_, err := repository.Close(patience)
+		Expect(err).To(MatchError(And(HavePrefix("waiting for the writes of "+repository.Dir()), ContainSubstring("deadline exceeded"))))
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		second.expectWrites("meanwhile", first)
+		hook.release()
+		Eventually(pushed).WithTimeout(soon).Should(Receive(BeNil()))
+	})
+})
+
+// slowHook is a hook of git that lets pushes stop where they are accepted and have changed nothing yet.
+type slowHook struct {
+	// pipe is there while the next push is to stop. What is written to it lets the push go on. stopped says that it has stopped.
+	pipe, stopped string
+}
+
+// newSlowHook gives a server, which does not run, the hook.
+func newSlowHook(server *replica) *slowHook {
+	GinkgoHelper()
+	directory := admin.Space()
+	h := &slowHook{pipe: filepath.Join(directory, "pipe"), stopped: filepath.Join(directory, "stopped")}
+	// The name decides what the program is.
+	program := filepath.Join(directory, "pre-receive")
+	Expect(os.Symlink(checkout.Program("forgeplane-hook"), program)).To(Succeed())
+	script := filepath.Join(directory, "hook")
+	Expect(os.WriteFile(script, fmt.Appendf(nil, `#!/bin/sh
+'%s' "$@" || exit
+[ ! -p '%s' ] || { : >'%s'; read -r line <'%[2]s'; rm -f '%[3]s'; }
+`, program, h.pipe, h.stopped), 0o700)).To(Succeed()) //nolint:gosec // git executes it
+	server.options.Flags = []string{"--hook-binary=" + script}
+	return h
+}
+
+// hold has somebody push, and returns when the push has begun to write. What it returns is told how the push ends.
+func (h *slowHook) hold(v *visitor, branch string) <-chan error {
+	GinkgoHelper()
+	Expect(syscall.Mkfifo(h.pipe, 0o600)).To(Succeed())
+	DeferCleanup(h.release)
+	pushed := make(chan error, 1)
+	go func() {
+		defer GinkgoRecover()
+		screen, err := v.push(branch)
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, screen)
+		}
+		pushed <- err
+	}()
+	Eventually(h.stopped).WithTimeout(soon).WithPolling(polling).Should(BeAnExistingFile())
+	return pushed
+}
+
+// release lets the push go on, if there is one.
+func (h *slowHook) release() {
+	GinkgoHelper()
+	pipe, err := os.OpenFile(h.pipe, os.O_RDWR, 0)
+	if os.IsNotExist(err) {
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	defer pipe.Close()
+	_, err = pipe.WriteString("go on\n")
+	Expect(err).NotTo(HaveOccurred())
+	// The text is lost when nobody has the pipe open.
+	Eventually(h.stopped).WithTimeout(soon).WithPolling(polling).ShouldNot(BeAnExistingFile())
+	Expect(os.Remove(h.pipe)).To(Succeed())
+}
