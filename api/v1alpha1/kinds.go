@@ -54,6 +54,14 @@ type Identified interface {
 	RESTID() int64
 }
 
+// Observing is an object of a kind whose status shows what is in a repository, and so changes with every push.
+// +kubebuilder:object:generate=false
+type Observing interface {
+	Object
+	// DropObserved clears what the status shows of the repository. What is remembered of objects of the kind is not made of that.
+	DropObserved()
+}
+
 // Targeted is an object of a kind that is declared for a project, or for a project or a group.
 // +kubebuilder:object:generate=false
 type Targeted interface {

@@ -294,6 +294,12 @@ func (p *Project) IDs() (spec, status *int64) { return &p.Spec.ID, &p.Status.ID 
 // RESTID is the id that the REST API shows.
 func (p *Project) RESTID() int64 { return cmp.Or(p.Spec.ID, p.Status.ID) }
 
+// DropObserved clears what the status shows of the content of the repository.
+func (p *Project) DropObserved() {
+	s := &p.Status
+	s.DefaultBranch, s.HeadCommit, s.RefsChecksum, s.SizeBytes = "", "", "", 0
+}
+
 // ProjectList is a list of projects.
 // +kubebuilder:object:root=true
 type ProjectList struct {

@@ -231,6 +231,11 @@ func (b *ProtectedBranch) TargetRefs() (project, group *Reference) {
 	return b.Spec.ProjectRef, b.Spec.GroupRef
 }
 
+// DropObserved clears what the status shows of the branches in the repository.
+func (b *ProtectedBranch) DropObserved() {
+	b.Status.MatchedBranches, b.Status.MatchedBranchCount = nil, 0
+}
+
 // ProtectedBranchList is a list of protections.
 // +kubebuilder:object:root=true
 type ProtectedBranchList struct {

@@ -240,12 +240,24 @@ func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, 
 	return g.auth.Access(ctx, c, s)
 }
 
-// Project returns the scope of the project that an id or full path names. What looks like a number is an id.
+// Project returns the scope of the project that an id or full path names. What looks like a number is an id. Where the project is in the
+// tree is remembered; the project itself is as it is now.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
-	return g.projects.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
+	s, err := g.projects.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
 		s, err := projectNamed(ctx, c, id)
 		return s, time.Time{}, reachable(err)
 	})
+	if err != nil {
+		return s, err
+	}
+	now, err := g.catalog.Current(ctx, s.Project)
+	if err == nil && now.Generation == s.Project.Generation {
+		s.Project = now
+		return s, nil
+	}
+	// It was changed this moment.
+	s, err = projectNamed(ctx, g.catalog, id)
+	return s, reachable(err)
 }
 
 // reachable is the error for whoever asks for something that may have no place in the tree: it is as good as not there.

@@ -108,8 +108,8 @@ func Get[T v1alpha1.Object](ctx context.Context, c *Catalog, namespace, name str
 }
 
 // get reads one object by name; an absent one is ErrNotFound.
-func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object) error {
-	if err := c.reader.Get(ctx, key, obj); err != nil {
+func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if err := c.reader.Get(ctx, key, obj, options...); err != nil {
 		if apierrors.IsNotFound(err) {
 			return ErrNotFound
 		}

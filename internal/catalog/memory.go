@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +19,8 @@ import (
 // maxKinds is of how many kinds a remembered answer can be made.
 const maxKinds = 8
 
-// Revision is of what there is of some kinds, in their order. Two that are equal are of the same content.
+// Revision is of what there is of some kinds, in their order. Two that are equal are of the same content, apart from what
+// v1alpha1.Observing drops.
 type Revision = [maxKinds]string
 
 // Revisions tells whether objects of some kinds have changed that a catalog reads, by their Go types as in "*v1alpha1.Group"; an
@@ -30,7 +33,8 @@ type Revisions interface {
 func (c *Catalog) Remember(revisions Revisions) { c.revisions = revisions }
 
 // Memory holds the answers to questions of one sort for as long as no object changes of the kinds that they are made of. What is derived
-// from thousands of objects is asked for again and again, and changes seldom.
+// from thousands of objects is asked for again and again, and changes seldom. A push is no such change: no answer is made of what
+// v1alpha1.Observing drops from an object, and objects in an answer are without it. Catalog.Current has it.
 //
 // The key is the question: it says all that the answer depends on apart from these objects, such as the Version of a scope.
 type Memory[K comparable, V any] struct {
@@ -69,7 +73,8 @@ func NewMemory[K comparable, V any](c *Catalog, size int, kinds ...client.Object
 }
 
 // Recall returns the answer to a question, which find finds if no object has changed since it was asked before. find must read what it
-// makes the answer of from the catalog that it is given, which refuses objects of other kinds; until is when the answer becomes untrue by
+// makes the answer of from the catalog that it is given, which refuses objects of other kinds and has nothing of the others that changes
+// with a push; until is when the answer becomes untrue by
 // time alone, or zero. The answer is shared: nobody changes it. Errors are not remembered.
 func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V, until time.Time, err error)) (V, error) {
 	g := m.at()
@@ -88,6 +93,15 @@ func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V
 		g.answers.Add(key, answer[V]{found, until})
 	}
 	return found, err
+}
+
+// RecallFor is Recall for a question about a scope alone, whose answer no time makes untrue. find gets the scope as the catalog that it is
+// given would return it.
+func RecallFor[V any](m *Memory[string, V], s Scope, find func(*Catalog, Scope) (V, error)) (V, error) {
+	return m.Recall(s.Version(), time.Time{}, func(c *Catalog) (V, time.Time, error) {
+		found, err := find(c, s.lasting())
+		return found, time.Time{}, err
+	})
 }
 
 // at returns the generation of now, nil where nothing can be remembered.
@@ -112,7 +126,8 @@ func (m *Memory[K, V]) at() *generation {
 	}
 }
 
-// only reads objects of some kinds: an answer that is made of others would be remembered although they have changed.
+// only reads objects of some kinds, without what changes with every push: an answer that is made of anything else would be remembered
+// although that has changed.
 type only struct {
 	client.Reader
 	types []reflect.Type
@@ -130,7 +145,9 @@ func (r only) Get(ctx context.Context, key client.ObjectKey, o client.Object, op
 	if err := r.check(o); err != nil {
 		return err
 	}
-	return r.Reader.Get(ctx, key, o, options...)
+	err := r.Reader.Get(ctx, key, o, options...)
+	drop(o)
+	return err
 }
 
 // List implements client.Reader.
@@ -138,5 +155,18 @@ func (r only) List(ctx context.Context, l client.ObjectList, options ...client.L
 	if err := r.check(l); err != nil {
 		return err
 	}
-	return r.Reader.List(ctx, l, options...)
+	if err := r.Reader.List(ctx, l, options...); err != nil {
+		return err
+	}
+	// A list holds copies, whose parts alone are shared with the cache.
+	return meta.EachListItem(l, func(o runtime.Object) error {
+		drop(o)
+		return nil
+	})
+}
+
+func drop(o any) {
+	if o, ok := o.(v1alpha1.Observing); ok {
+		o.DropObserved()
+	}
 }

@@ -83,6 +83,57 @@ func TestMemory_refusesAnswersThatAreMadeOfOtherKinds(t *testing.T) {
 	})).To(Succeed())
 }
 
+func TestMemory_isNotMadeOfWhatChangesWithAPush(t *testing.T) {
+	g := NewWithT(t)
+	web := Project("acme", "web", ByName("acme"), Known(7))
+	web.Generation, web.CreationTimestamp = 1, metav1.Now()
+	observed := func(p *v1alpha1.Project, head string) *v1alpha1.Project {
+		p = p.DeepCopy()
+		p.ResourceVersion, p.Status.DefaultBranch, p.Status.HeadCommit, p.Status.RefsChecksum = "", head, head, head
+		return p
+	}
+	w := catalogtest.New(t, Group("acme", "acme", Pinned(1)), observed(web, "one"))
+	c := w.Catalog()
+	scopes := catalog.NewMemory[string, catalog.Scope](c, 10, &v1alpha1.Project{}, &v1alpha1.Group{}, &v1alpha1.User{})
+	asked := 0
+	ask := func() catalog.Scope {
+		found, err := scopes.Recall("a", time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
+			asked++
+			all, err := catalog.All[*v1alpha1.Project](t.Context(), c)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(all).To(HaveLen(1))
+			got, err := catalog.Get[*v1alpha1.Project](t.Context(), c, "acme", "web")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.Status).To(Equal(all[0].Status))
+			s, err := c.ProjectScope(t.Context(), got)
+			return s, time.Time{}, err
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+	first := ask()
+	g.Expect(first.Project.Status.DefaultBranch + first.Project.Status.HeadCommit + first.Project.Status.RefsChecksum).To(BeEmpty())
+	in := catalog.NewMemory[string, string](c, 10, &v1alpha1.Project{})
+	head := func(s catalog.Scope) string {
+		found, err := catalog.RecallFor(in, s, func(_ *catalog.Catalog, s catalog.Scope) (string, error) { return s.Project.Status.HeadCommit, nil })
+		g.Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+	w.Put(observed(web, "two"))
+	g.Expect(ask()).To(Equal(first))
+	g.Expect(asked).To(Equal(1), "a push changes nothing that an answer is made of")
+	now, err := c.Current(t.Context(), first.Project)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(now.Status.HeadCommit).To(Equal("two"))
+	pushed := catalog.Scope{Project: now, Groups: first.Groups}
+	g.Expect(pushed.Version()).To(Equal(first.Version()))
+	g.Expect(head(pushed)).To(BeEmpty())
+	web.Generation, web.Spec.Visibility = 2, v1alpha1.VisibilityPublic
+	w.Put(observed(web, "two"))
+	g.Expect(ask().Project.Spec.Visibility).To(Equal(v1alpha1.VisibilityPublic))
+	g.Expect(ask().Version()).NotTo(Equal(first.Version()))
+}
+
 // TestWhatIsRememberedIsWhatIsTrue changes objects at random, and compares a catalog that remembers with one that does not.
 func TestWhatIsRememberedIsWhatIsTrue(t *testing.T) {
 	const seed, changes = 7, 400

@@ -424,10 +424,10 @@ func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1
 	return p, nil
 }
 
-// Current returns a project as it is now, or ErrNotFound when it is gone.
+// Current returns a project as it is now, uncopied, or ErrNotFound when it is gone.
 func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	now := &v1alpha1.Project{}
-	if err := c.get(ctx, client.ObjectKeyFromObject(p), now); err != nil {
+	if err := c.get(ctx, client.ObjectKeyFromObject(p), now, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	if now.UID != p.UID {

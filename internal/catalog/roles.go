@@ -63,7 +63,7 @@ func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now ti
 		return found, err
 	}
 	question := rolesIn{u.UID, u.ResourceVersion, s.Version()}
-	return c.recalled.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s, now) })
+	return c.recalled.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s.lasting(), now) })
 }
 
 // maxRoles is how many roles are remembered.

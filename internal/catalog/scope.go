@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,23 +44,34 @@ func (s Scope) Path() string {
 }
 
 // Version tells the scope from what it was or will be, as before the project was moved or a group got another path. A request has its
-// scope from when it began, so that whatever follows from a scope is remembered of this version alone.
+// scope from when it began, so that whatever follows from a scope is remembered of this version alone. Of a project it has the spec and
+// the id: a push does not change it.
 func (s Scope) Version() string {
 	var b strings.Builder
 	b.Grow((len(s.Groups) + 1) * len("12345678-1234-1234-1234-123456789abc@12345678 "))
-	write := func(o client.Object) {
+	write := func(o client.Object, version string) {
 		b.WriteString(string(o.GetUID()))
 		b.WriteByte('@')
-		b.WriteString(o.GetResourceVersion())
+		b.WriteString(version)
 		b.WriteByte(' ')
 	}
-	if s.Project != nil {
-		write(s.Project)
+	if p := s.Project; p != nil {
+		write(p, strconv.FormatInt(p.Generation, 10)+"."+strconv.FormatInt(p.RESTID(), 10))
 	}
 	for _, g := range s.Groups {
-		write(g)
+		write(g, g.ResourceVersion)
 	}
 	return b.String()
+}
+
+// lasting returns the scope without what changes with every push.
+func (s Scope) lasting() Scope {
+	if s.Project != nil {
+		p := *s.Project
+		p.DropObserved()
+		s.Project = &p
+	}
+	return s
 }
 
 // Namespace is the one of the project or group.

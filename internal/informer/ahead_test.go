@@ -67,7 +67,8 @@ func (p *paged) lister(t *testing.T) pages {
 		t.Fatal(err)
 	}
 	parameters := runtime.NewParameterCodec(scheme)
-	return pages{ahead: &ahead{}, from: &cache.ListWatch{ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	noted := &changes{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	return pages{ahead: &ahead{}, changes: noted, from: &cache.ListWatch{ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		list := &v1alpha1.LabelList{}
 		return list, client.Get().Resource("labels").VersionedParams(&o, parameters).Do(ctx).Into(list)
 	}}}

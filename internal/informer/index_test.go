@@ -160,7 +160,7 @@ func TestOfATriggerTokenACacheKeepsWhenItWasChanged(t *testing.T) {
 		{Manager: "kubectl", Time: &changed, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:description":{}}}`)},
 		{Manager: "forgeplane", Time: &metav1.Time{Time: changed.Add(time.Hour)}, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 	}}
-	from := pages{ahead: &ahead{}, from: &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	from := pages{ahead: &ahead{}, changes: &changes{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}, from: &cache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 		return &v1alpha1.TriggerTokenList{Items: []v1alpha1.TriggerToken{{ObjectMeta: object}}}, nil
 	}}}
 	listed, err := from.ListWithContext(t.Context(), metav1.ListOptions{})

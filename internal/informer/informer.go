@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,8 +38,8 @@ type Revision = [maxKinds]string
 // Factory makes the informers of one process.
 type Factory struct {
 	mu sync.RWMutex
-	// byKind has the stores of the kinds of which there is one.
-	byKind map[string]cache.Store
+	// byKind has the changes of the kinds of which there is one informer.
+	byKind map[string]*changes
 }
 
 // CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's. Servers have no right to the Secrets of
@@ -100,17 +100,19 @@ func bounded(o any) (any, error) {
 
 // New makes an informer. It is for cache.Options.NewInformer of controller-runtime.
 func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw), &ahead{}}, example, resync, indexers))
+	c := &changes{known: map[types.UID]uint64{}}
+	made := newLean(cache.NewSharedIndexInformer(pages{cache.ToListerWatcherWithContext(lw), &ahead{}, c}, example, resync, indexers))
+	c.store = made.GetStore()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byKind == nil {
-		f.byKind = map[string]cache.Store{}
+		f.byKind = map[string]*changes{}
 	}
 	kind := fmt.Sprintf("%T", example)
 	if _, another := f.byKind[kind]; another {
 		f.byKind[kind] = nil
 	} else {
-		f.byKind[kind] = made.GetStore()
+		f.byKind[kind] = c
 	}
 	return made
 }
@@ -119,18 +121,17 @@ func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync tim
 // reports false for a kind that no informer holds, or more than one does.
 func (f *Factory) Reached(kind string) (int64, bool) {
 	f.mu.RLock()
-	store := f.byKind[kind]
+	c := f.byKind[kind]
 	f.mu.RUnlock()
-	if store == nil {
+	if c == nil {
 		return 0, false
 	}
-	revision, err := strconv.ParseInt(store.LastStoreSyncResourceVersion(), 10, 64)
-	return revision, err == nil
+	return c.reached()
 }
 
-// Revision returns that of what the informers hold now of some kinds, named as for Reached. A store changes its own part together with its
-// content: whoever sees a revision twice has read nothing in between that is newer. It reports false when that is not known, as for a kind
-// that no informer holds, or more than one does.
+// Revision returns that of what the informers hold now of some kinds, named as for Reached. It changes together with their content:
+// whoever sees a revision twice has read nothing in between that is newer. What v1alpha1.Observing drops from an object is not counted as
+// content. It reports false when the revision is not known, as for a kind that no informer holds, or more than one does.
 func (f *Factory) Revision(kinds []string) (r Revision, ok bool) {
 	if len(kinds) > maxKinds {
 		return r, false
@@ -138,21 +139,22 @@ func (f *Factory) Revision(kinds []string) (r Revision, ok bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	for i, kind := range kinds {
-		store := f.byKind[kind]
-		if store == nil {
+		c := f.byKind[kind]
+		if c == nil {
 			return r, false
 		}
-		if r[i] = store.LastStoreSyncResourceVersion(); r[i] == "" {
+		if r[i], ok = c.revision(); !ok {
 			return r, false
 		}
 	}
 	return r, true
 }
 
-// pages lists in pages.
+// pages lists in pages, and notes what changes.
 type pages struct {
-	from  cache.ListerWatcherWithContext
-	ahead *ahead
+	from    cache.ListerWatcherWithContext
+	ahead   *ahead
+	changes *changes
 }
 
 var _ cache.ListerWatcherWithContext = pages{}
@@ -171,12 +173,16 @@ func (p pages) ListWithContext(ctx context.Context, o metav1.ListOptions) (runti
 		return nil, err
 	}
 	// All pages are in memory at once before the informer strips what they hold.
-	return list, meta.EachListItem(list, func(o runtime.Object) error {
+	err = meta.EachListItem(list, func(o runtime.Object) error {
 		if object, err := meta.Accessor(o); err == nil {
 			strip(object)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return list, p.changes.listed(list, o.Continue == "")
 }
 
 // List implements cache.ListerWatcher.
@@ -184,9 +190,13 @@ func (p pages) List(o metav1.ListOptions) (runtime.Object, error) {
 	return p.ListWithContext(context.Background(), o)
 }
 
-// WatchWithContext watches as ever.
+// WatchWithContext notes what changes before the informer sees it.
 func (p pages) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return p.from.WatchWithContext(ctx, o)
+	w, err := p.from.WatchWithContext(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return noting(w, p.changes.saw), nil
 }
 
 // Watch implements cache.ListerWatcher.

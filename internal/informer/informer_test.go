@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
 func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
@@ -75,6 +77,74 @@ func TestAnInformerReadsWhatThereIsInPagesAndThenWatches(t *testing.T) {
 	g.Expect(third).NotTo(Or(Equal(second), Equal(first)))
 	_, known = factory.Revision([]string{"*v1.ConfigMap", "*v1.Secret"})
 	g.Expect(known).To(BeFalse(), "of a kind that no informer holds")
+}
+
+func TestARevisionStaysUntilSomethingChangesThatCounts(t *testing.T) {
+	g := NewWithT(t)
+	events := watch.NewFake()
+	project := func(version string, mutate ...func(*v1alpha1.Project)) *v1alpha1.Project {
+		p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1", Generation: 1, ResourceVersion: version}}
+		for _, m := range mutate {
+			m(p)
+		}
+		return p
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &v1alpha1.ProjectList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []v1alpha1.Project{*project("5")}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return events, nil },
+	}
+	var factory Factory
+	kinds := []string{"*v1alpha1.Project"}
+	informer := factory.New(lw, &v1alpha1.Project{}, 0, cache.Indexers{})
+	go informer.RunWithContext(t.Context())
+	g.Expect(cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced)).To(BeTrue())
+	last, known := factory.Revision(kinds)
+	g.Expect(known).To(BeTrue())
+	expect := func(what, version string, changed bool) {
+		t.Helper()
+		g.Eventually(informer.GetStore().LastStoreSyncResourceVersion).Should(Equal(version))
+		now, known := factory.Revision(kinds)
+		g.Expect(known).To(BeTrue())
+		if changed {
+			g.Expect(now).NotTo(Equal(last), what)
+		} else {
+			g.Expect(now).To(Equal(last), what)
+		}
+		last = now
+	}
+	pushed := func(p *v1alpha1.Project) {
+		p.Status.DefaultBranch, p.Status.HeadCommit, p.Status.RefsChecksum, p.Status.SizeBytes = "main", "01", "23", 45
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "forgeplane", Subresource: "status"}}
+	}
+	events.Modify(project("8", pushed))
+	expect("a push", "8", false)
+	events.Action(watch.Bookmark, project("9"))
+	expect("a bookmark", "9", false)
+	for n, mutate := range map[string]func(*v1alpha1.Project){
+		"10": func(p *v1alpha1.Project) { p.Generation++ },
+		"11": func(p *v1alpha1.Project) { p.Labels = map[string]string{"a": "b"} },
+		"12": func(p *v1alpha1.Project) { p.Annotations = map[string]string{"a": "b"} },
+		"13": func(p *v1alpha1.Project) { p.OwnerReferences = []metav1.OwnerReference{{UID: "2"}} },
+		"14": func(p *v1alpha1.Project) { p.DeletionTimestamp = &metav1.Time{} },
+		"15": func(p *v1alpha1.Project) { p.Status.Claims = []string{"path"} },
+		"16": func(p *v1alpha1.Project) { p.Status.FullPath = "acme/web" },
+		"17": func(p *v1alpha1.Project) { p.Status.ID = 7 },
+		"18": func(p *v1alpha1.Project) { p.Status.Storage = "a" },
+		"19": func(p *v1alpha1.Project) { p.Status.Conditions = []metav1.Condition{{Type: "Ready"}} },
+		"20": func(p *v1alpha1.Project) { p.Spec.Path = "api" },
+		"21": func(p *v1alpha1.Project) { p.UID = "2" },
+	} {
+		events.Modify(project(n, pushed, mutate))
+		expect("change "+n, n, true)
+	}
+	events.Modify(project("22", pushed))
+	expect("what there was before", "22", true)
+	events.Delete(project("23", pushed))
+	expect("a deletion", "23", true)
+	events.Add(project("24", pushed))
+	expect("a successor that is the same", "24", true)
 }
 
 func TestOfTheSecretsOfTenantsOnlyWhatATokenCanBeIsKept(t *testing.T) {

@@ -55,7 +55,7 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	if err != nil {
 		return GroupLabel{}, err
 	}
-	shown := newEntry(e.project, label.Inherited{Label: into, Of: above, Above: 1})
+	shown := newEntry(s.Scope.Project, label.Inherited{Label: into, Of: above, Above: 1})
 	v, err := f.viewer(ctx, s, []entry{shown}, true)
 	return v.groupLabel(shown), err
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -49,7 +48,6 @@ type GroupLabel struct {
 // entry is a label as it is seen from a project.
 type entry struct {
 	label.Inherited
-	project *v1alpha1.Project
 	// text is what a search looks through.
 	text string
 	// shown is what everybody is shown of it, but for the rendered description.
@@ -57,13 +55,13 @@ type entry struct {
 }
 
 func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
-	e := entry{Inherited: l, project: p, text: strings.ToLower(l.Spec.Title + "\x00" + l.Spec.Description)}
+	e := entry{Inherited: l, text: strings.ToLower(l.Spec.Title + "\x00" + l.Spec.Description)}
 	hex, isColor := label.Hex(l.Spec.Color)
 	if !isColor {
 		hex = l.Spec.Color
 	}
 	e.shown = Label{
-		ID: l.RESTID(), Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex), Priority: e.priority(), IsProjectLabel: e.own(),
+		ID: l.RESTID(), Name: l.Spec.Title, Color: hex, TextColor: label.TextColor(hex), Priority: e.priority(p), IsProjectLabel: e.own(),
 	}
 	if l.Spec.Description != "" {
 		e.shown.Description = &l.Spec.Description
@@ -72,11 +70,11 @@ func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
 }
 
 // priority is that of the label in the project: the label's own, or for one of a group what the project gives it.
-func (e entry) priority() *int32 {
+func (e entry) priority(in *v1alpha1.Project) *int32 {
 	if e.own() {
 		return e.Spec.Priority
 	}
-	return priorityOf(e.project.Spec.LabelPriorities, e.Spec.Title)
+	return priorityOf(in.Spec.LabelPriorities, e.Spec.Title)
 }
 
 // own reports whether the label is the project's own.
@@ -87,19 +85,19 @@ func (e entry) near() bool { return e.Above <= 1 }
 
 // view returns the labels of a project by their titles; of one title the nearest comes first.
 func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error) {
-	return f.views.Recall(scope.Version(), time.Time{}, func(c *catalog.Catalog) (all []entry, never time.Time, err error) {
+	return catalog.RecallFor(f.views, scope, func(c *catalog.Catalog, scope catalog.Scope) ([]entry, error) {
 		found, err := label.All(ctx, c, scope)
 		if err != nil {
-			return nil, never, err
+			return nil, err
 		}
-		all = make([]entry, 0, len(found))
+		all := make([]entry, 0, len(found))
 		for _, l := range found {
 			all = append(all, newEntry(scope.Project, l))
 		}
 		slices.SortStableFunc(all, func(a, b entry) int {
 			return cmp.Or(strings.Compare(strings.ToLower(a.Spec.Title), strings.ToLower(b.Spec.Title)), strings.Compare(a.Spec.Title, b.Spec.Title))
 		})
-		return all, never, nil
+		return all, nil
 	})
 }
 

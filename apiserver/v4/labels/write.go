@@ -127,7 +127,7 @@ func (f *Family) change(ctx context.Context, s auth.Project, key string, c chang
 	if c, err = f.checked(ctx, e, c); err != nil {
 		return Label{}, err
 	}
-	p, l, title := e.project, e.Label, c.NewName.Or(e.Spec.Title)
+	p, l, title := s.Scope.Project, e.Label, c.NewName.Or(e.Spec.Title)
 	if itself {
 		if err := f.labels.Check(ctx, s.Subject, e); err != nil {
 			return Label{}, err
@@ -197,7 +197,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (end
 		return endpoint.None{}, err
 	}
 	if !e.own() {
-		_, err = f.reprioritize(ctx, e.Of, e.project, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
+		_, err = f.reprioritize(ctx, e.Of, s.Scope.Project, func(all []v1alpha1.LabelPriority) []v1alpha1.LabelPriority {
 			return withPriority(all, e.Spec.Title, nil)
 		})
 	}

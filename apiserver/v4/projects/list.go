@@ -99,6 +99,12 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
 		shown = make([]Project, len(rows))
 		for i, s := range rows {
+			// What is remembered does not follow pushes.
+			if now, err := f.catalog.Current(ctx, s.Project); err == nil {
+				s.Project = now
+			} else if catalog.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
 			if r.Simple {
 				shown[i] = f.simple(s.Scope)
 			} else if shown[i], err = f.show(ctx, s.Scope, viewed(caller, auth.AccessOf(caller, s))); err != nil {

@@ -2,6 +2,7 @@ package projects_test
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -435,6 +436,34 @@ func TestAProject_isShownAsItsRepositoryIsWhateverTheStatusStillSays(t *testing.
 	head, err = repo.Head(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(head.Branch).To(Equal("topic"))
+}
+
+func TestWhatAPushHasChangedIsShownAlthoughTheProjectIsRemembered(t *testing.T) {
+	f := newForge(t)
+	f.During(math.MaxInt, nil)
+	requests := []string{"GET /projects/20", "GET /projects/acme%2Fsite", "GET /projects?search=site", "GET /projects?simple=true&search=site", "GET /groups/10/projects"}
+	shown := func(branch string) {
+		t.Helper()
+		for _, request := range requests {
+			if got := f.As("root", request, "").String(); !strings.Contains(got, `"default_branch":"`+branch+`"`) {
+				t.Errorf("%s: got %s, want the branch %s", request, got, branch)
+			}
+		}
+	}
+	shown("main")
+	p := &v1alpha1.Project{}
+	if err := f.Client.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "site"}, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status.DefaultBranch, p.Status.HeadCommit, p.Status.RefsChecksum = "trunk", "01", "23"
+	if err := f.Client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	shown("trunk")
+	scope, err := f.Guard.Project(t.Context(), "20")
+	if err != nil || scope.Project.Status.RefsChecksum != "23" {
+		t.Errorf("the guard returns %+v, %v", scope.Project, err)
+	}
 }
 
 func TestAProjectThatRESTMakes_isNewAndLeavesNothing(t *testing.T) {

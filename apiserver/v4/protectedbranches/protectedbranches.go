@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -94,16 +93,16 @@ type view struct {
 }
 
 func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
-	return f.views.Recall(scope.Version(), time.Time{}, func(c *catalog.Catalog) (v view, never time.Time, err error) {
+	return catalog.RecallFor(f.views, scope, func(c *catalog.Catalog, scope catalog.Scope) (view, error) {
 		all, err := protection.All(ctx, c, scope)
 		if err != nil {
-			return v, never, err
+			return view{}, err
 		}
-		v = view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
+		v := view{all: make([]Branch, 0, len(all)), named: make(map[string]Branch, len(all))}
 		for _, b := range store.Known(all, nil) {
 			one, err := show(ctx, c, scope, b)
 			if err != nil {
-				return v, never, err
+				return view{}, err
 			}
 			v.all = append(v.all, one)
 			if _, nearer := v.named[one.Name]; !nearer {
@@ -111,7 +110,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) (view, error) {
 			}
 		}
 		slices.SortStableFunc(v.all, func(a, b Branch) int { return cmp.Compare(a.ID, b.ID) })
-		return v, never, nil
+		return v, nil
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +40,7 @@ type World struct {
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
 	clock     time.Time
 	mu        sync.Mutex
-	// changes are counted of each kind, and all of them under "".
+	// changes are counted of each kind, apart from those that v1alpha1.Observing drops, and all of them under "".
 	changes map[string]int64
 }
 
@@ -115,11 +116,28 @@ func (w *World) count(kind string) int64 {
 	return w.changes[kind]
 }
 
-func (w *World) changed(o client.Object) {
+func (w *World) changed(o client.Object, counts bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changes[""]++
-	w.changes[fmt.Sprintf("%T", o)]++
+	if counts {
+		w.changes[fmt.Sprintf("%T", o)]++
+	}
+}
+
+// counts reports whether an object that takes the place of another one changes more than what v1alpha1.Observing drops.
+func counts(was any, is client.Object) bool {
+	before, ok := was.(v1alpha1.Observing)
+	if !ok {
+		return true
+	}
+	of := func(o v1alpha1.Observing) v1alpha1.Observing {
+		o = o.DeepCopyObject().(v1alpha1.Observing)
+		o.DropObserved()
+		o.SetResourceVersion("")
+		return o
+	}
+	return !equality.Semantic.DeepEqual(of(before), of(is.(v1alpha1.Observing)))
 }
 
 // Put adds objects, or takes them in the place of those of the same name. An object without a UID, a creation time
@@ -137,8 +155,10 @@ func (w *World) Put(objects ...client.Object) {
 		if o.GetResourceVersion() == "" {
 			o.SetResourceVersion(strconv.FormatInt(w.Changes(), 10))
 		}
+		was, _, err := w.indexer(o).Get(o)
+		w.must(err)
 		w.must(w.indexer(o).Add(o))
-		w.changed(o)
+		w.changed(o, was == o || counts(was, o))
 	}
 }
 
@@ -146,7 +166,7 @@ func (w *World) Put(objects ...client.Object) {
 func (w *World) Remove(o client.Object) {
 	w.t.Helper()
 	w.must(w.indexer(o).Delete(o))
-	w.changed(o)
+	w.changed(o, true)
 }
 
 func (w *World) indexer(o client.Object) toolscache.Indexer {
