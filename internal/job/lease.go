@@ -121,7 +121,10 @@ func (q *Queue) run(ctx context.Context, tenant fair.Key, l *lease) (err error) 
 	renewing.Go(func() { q.keep(ctx, l, cancel, done) })
 	if r := l.row; !r.Cancelled {
 		task := Task{Key: r.Key, Tenant: tenant, Payload: r.Payload}
-		err = q.options.Run(working, Attempt{Task: task, Failed: r.Attempts - 1, Progress: r.Progress}, l.tell)
+		err = q.options.Run(working, Attempt{
+			Task: task, Number: r.Number, Failed: r.Attempts - 1, Progress: r.Progress,
+			confirm: func(ctx context.Context) error { return q.confirm(ctx, r) },
+		}, l.tell)
 	}
 	close(done)
 	renewing.Wait()

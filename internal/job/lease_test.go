@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"github.com/uptrace/bun"
 
 	"github.com/forgeplane/forgeplane/internal/database"
 	"github.com/forgeplane/forgeplane/internal/database/databasetest"
@@ -78,6 +79,73 @@ func TestQueue_endsARunThatHasLostItsLease(t *testing.T) {
 				change(t, db, "DELETE FROM jobs")
 			})
 		}
+	})
+}
+
+func TestQueue_refusesWhatAnAttemptWritesThatWasReplaced(t *testing.T) {
+	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
+		g, db := NewWithT(t), databasetest.SQL(t, name)
+		own := databasetest.Open(t, name, job.Migrations())
+		numbers := func() (all []int64) {
+			g.Expect(own.Read(t.Context(), "reading", func(ctx context.Context, db bun.IDB) error {
+				return db.NewRaw("SELECT number FROM job_numbers WHERE queue = 'side effects'").Scan(ctx, &all)
+			})).To(Succeed())
+			return all
+		}
+		// write is a side effect of an attempt.
+		write := func(a job.Attempt, value int) error {
+			return own.Atomically(t.Context(), "writing", func(ctx context.Context, db bun.IDB) error {
+				if _, err := db.NewRaw("DELETE FROM job_numbers WHERE queue = 'side effects'").Exec(ctx); err != nil {
+					return err
+				}
+				if _, err := db.NewRaw("INSERT INTO job_numbers (queue, number) VALUES ('side effects', ?)", value).Exec(ctx); err != nil {
+					return err
+				}
+				return a.Confirm(ctx)
+			})
+		}
+		type run struct {
+			job.Attempt
+			tell func(string)
+			end  chan error
+		}
+		begin := func() (*worker, chan run) {
+			began := make(chan run, 10)
+			// The first of them heeds neither its context nor the time, as a process that was stopped for a while.
+			return newWorker(t, name, job.QueueOptions{Lease: long, Run: func(_ context.Context, a job.Attempt, tell func(string)) error {
+				r := run{a, tell, make(chan error)}
+				began <- r
+				return <-r.end
+			}}), began
+		}
+		var stale, fresh, next run
+		first, began := begin()
+		add(t, first.queue, "a", "", acme)
+		g.Eventually(began).WithTimeout(soon).Should(Receive(&stale))
+		g.Expect(write(stale.Attempt, 1)).To(Succeed())
+		g.Expect(numbers()).To(Equal([]int64{1}))
+
+		second, taken := begin()
+		change(t, db, "UPDATE jobs SET due = 0") // the lease has expired
+		g.Eventually(taken).WithTimeout(soon).Should(Receive(&fresh))
+		g.Expect(fresh.Number).To(BeNumerically(">", stale.Number))
+		g.Expect(write(stale.Attempt, 2)).To(MatchError(job.ErrLost))
+		g.Expect(stale.Confirm(t.Context())).To(MatchError(job.ErrLost))
+		g.Expect(write(fresh.Attempt, 3)).To(Succeed())
+		g.Expect(numbers()).To(Equal([]int64{3}))
+		stale.tell("progress of the first")
+		stale.end <- errors.New("failure of the first")
+		first.stop()
+		g.Expect(second.queue.Look(t.Context(), "a")).To(Equal(job.State{Phase: job.Running}), "neither its failure nor its progress counts")
+
+		fresh.end <- nil
+		inQueue(t, second.queue, "a", job.Idle)
+		g.Expect(fresh.Confirm(t.Context())).To(MatchError(job.ErrLost), "it is done")
+		add(t, second.queue, "a", "", acme)
+		g.Eventually(taken).WithTimeout(soon).Should(Receive(&next))
+		g.Expect(next.Number).To(BeNumerically(">", fresh.Number), "the numbers outlive the row of a task")
+		next.end <- nil
+		inQueue(t, second.queue, "a", job.Idle)
 	})
 }
 

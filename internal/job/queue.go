@@ -52,11 +52,21 @@ type Task struct {
 // Attempt is one run of a task.
 type Attempt struct {
 	Task
+	// Number is larger than that of every attempt of the queue that began before. What the work writes elsewhere than in the database can
+	// carry it, so that whoever keeps that can refuse what comes late with a smaller one.
+	Number int64
 	// Failed is how many attempts before this one failed since the last success, including those whose process was killed.
 	Failed int
 	// Progress is what the attempt before this one told last. It can be empty, and older than what was told.
 	Progress string
+
+	confirm func(ctx context.Context) error
 }
+
+// Confirm returns ErrLost if the attempt has lost its lease, for example after a pause of its process, or if its task was forgotten. What
+// the work writes to the activity database must be in one transaction with Confirm: no other attempt begins before that ends, so nothing
+// is written by an attempt that has been replaced. Outside a transaction the answer can be outdated at once.
+func (a Attempt) Confirm(ctx context.Context) error { return a.confirm(ctx) }
 
 // QueueOptions say how the tasks of a queue are run.
 type QueueOptions struct {
@@ -67,7 +77,8 @@ type QueueOptions struct {
 	// Run does the work, and can tell how far it is: in words for people, or in JSON from which a later attempt goes on. 4 KiB of that
 	// are kept. A task is done when Run returns nil, and is tried again after an error, whose text people read: it must not hold
 	// credentials. The context ends when the process stops, when the task is forgotten, and, with the cause ErrLost, when the lease is
-	// lost. The run must end soon then. It can happen that a task is run again after its work was done.
+	// lost. The run must end soon then: its outcome and progress are not recorded, and Attempt.Confirm refuses what else it writes. It can
+	// happen that a task is run again after its work was done.
 	Run func(ctx context.Context, a Attempt, progress func(string)) error
 	// Retry is how long a task waits for its next attempt after a failure, as in Options. The default is 10 seconds, and twice as long
 	// each time, up to 10 minutes.

@@ -99,7 +99,8 @@ func TestQueue_runsATaskOfAnotherProcess(t *testing.T) {
 		inQueue(t, adder, "a", job.Idle)
 		for _, tenant := range []fair.Key{{}, acme, beta} {
 			add(t, adder, "a", "binary \x00\xff", tenant)
-			g.Expect(w.next(g)).To(Equal(job.Attempt{Task: job.Task{Key: "a", Tenant: tenant, Payload: []byte("binary \x00\xff")}}))
+			g.Expect(w.next(g)).To(And(HaveField("Task", job.Task{Key: "a", Tenant: tenant, Payload: []byte("binary \x00\xff")}),
+				HaveField("Failed", 0), HaveField("Progress", "")))
 			inQueue(t, adder, "a", job.Running)
 			w.end <- nil
 			inQueue(t, adder, "a", job.Idle)

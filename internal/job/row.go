@@ -36,7 +36,8 @@ type row struct {
 	Attempts int    `bun:"attempts"`
 	Failure  string `bun:"failure"`
 	Progress string `bun:"progress"`
-	// Owner is the queue of a process that runs the task; empty while it waits. Number is another one for each claim.
+	// Owner is the queue of a process that runs the task; empty while it waits. Number is that of the last claim, and grows from claim to
+	// claim of the queue.
 	Owner  string `bun:"owner"`
 	Number int64  `bun:"number"`
 	// Cancelled says that the run of the owner must end.
@@ -78,11 +79,10 @@ ON CONFLICT (queue, key) DO UPDATE SET tenant = EXCLUDED.tenant, payload = EXCLU
 // claim leases the task that has been due longest of the tenant whose turn it is after another one, and returns nil if no task is due.
 // It passes over some tenants and keys. The run that begins is for all that was added so far.
 func (q *Queue) claim(ctx context.Context, after string, tenants, keys []string) (*row, error) {
-	const statement = `UPDATE jobs SET owner = ?, number = number + 1, due = ? + ?, attempts = attempts + 1,
-	cancelled = (cancelled AND again IS NULL), again = NULL
+	const statement = `UPDATE jobs SET owner = ?, due = ? + ?, attempts = attempts + 1, cancelled = (cancelled AND again IS NULL), again = NULL
 WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
 	var claimed []*row
-	err := q.db.Write(ctx, "claiming a task of the queue "+q.options.Name, func(ctx context.Context, db bun.IDB) error {
+	err := q.db.Atomically(ctx, "claiming a task of the queue "+q.options.Name, func(ctx context.Context, db bun.IDB) error {
 		first := func() *bun.SelectQuery {
 			oldest := db.NewSelect().Model((*row)(nil)).Column("key").Where("queue = ?", q.options.Name).Where("due <= ?", now(db))
 			if len(tenants) > 0 {
@@ -93,13 +93,41 @@ WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
 			}
 			return locking(oldest.Order("tenant", "due").Limit(1), "UPDATE SKIP LOCKED")
 		}
-		return db.NewRaw(statement, q.owner, now(db), q.options.Lease.Milliseconds(), q.options.Name,
+		err := db.NewRaw(statement, q.owner, now(db), q.options.Lease.Milliseconds(), q.options.Name,
 			first().Where("tenant > ?", after), first()).Scan(ctx, &claimed)
+		if err != nil || len(claimed) == 0 {
+			return err
+		}
+		return number(ctx, db, claimed[0])
 	})
 	if err != nil || len(claimed) == 0 {
 		return nil, err
 	}
 	return claimed[0], nil
+}
+
+// number gives a claimed task the next number of its queue. Others that claim at the same time wait for the transaction, which is short.
+func number(ctx context.Context, db bun.IDB, r *row) error {
+	const statement = `INSERT INTO job_numbers (queue, number) VALUES (?, 1)
+ON CONFLICT (queue) DO UPDATE SET number = job_numbers.number + 1 RETURNING number`
+	if err := db.NewRaw(statement, r.Queue).Scan(ctx, &r.Number); err != nil {
+		return err
+	}
+	_, err := db.NewUpdate().Model(r).Column("number").WherePK().Exec(ctx)
+	return err
+}
+
+// confirm returns ErrLost where the lease of a claim is lost or its task is cancelled. In a transaction that stays so until it ends.
+func (q *Queue) confirm(ctx context.Context, claimed *row) error {
+	return q.db.Read(ctx, "confirming the lease of "+q.quoted(claimed.Key), func(ctx context.Context, db bun.IDB) error {
+		var number int64
+		err := locking(db.NewSelect().Model((*row)(nil)).Column("number").Where("queue = ?", claimed.Queue).Where("key = ?", claimed.Key).
+			Where("owner = ?", claimed.Owner).Where("number = ?", claimed.Number).Where("NOT cancelled"), "UPDATE").Scan(ctx, &number)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		return err
+	})
 }
 
 // renew extends a lease and writes how far the work is. It reports false where the lease is lost or the task is cancelled.
