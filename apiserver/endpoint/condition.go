@@ -8,7 +8,9 @@ import (
 
 const unmodifiedSinceHeader = "If-Unmodified-Since"
 
-// Conditional has the handler learn by UnmodifiedSince what the client demands of a record before it is removed.
+// Conditional has the handler learn by UnmodifiedSince what the client demands of a record before it is removed. Clients expect it of the
+// removals of records that API behaviour, section 1.1, lists, such as labels and badges; the header is ignored where it says nothing, as
+// for the revocation of a token or a commit that removes a file.
 func (e *Endpoint) Conditional() *Endpoint {
 	e.conditional = true
 	return e
