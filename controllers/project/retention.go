@@ -32,6 +32,10 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repo
 	}
 	switch err := repo.Check(); {
 	case err == nil:
+		// Writes that begin from here on are decided by a project that is being deleted, and refused. Those that run belong to what stays.
+		if err := repo.AwaitWrites(ctx); err != nil {
+			return fmt.Errorf("retaining the repository: %w", err)
+		}
 		repo.Evict()
 		return c.record(ctx, p, repo)
 	case errors.Is(err, git.ErrNotFound) && !repository.Filled(p):

@@ -85,6 +85,39 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 		Expect(worker.Git(GinkgoTB(), "ls-remote", repo.Dir(), "refs/heads/main")).NotTo(BeEmpty())
 	})
 
+	DescribeTable("stays until the push has ended that runs while its project is deleted", func(ctx SpecContext, policy v1alpha1.DeletionPolicy) {
+		web := forge.Project("website").In(acme).Build()
+		web.Spec.DeletionPolicy = policy
+		f.Create(web)
+		f.ExpectReady(web)
+		repo := repositoryOf(web)
+		_, end, err := repo.BeginWrite(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		ended := make(chan struct{})
+		worker := gittest.New(GinkgoTB(), "sha1")
+		worker.Commit(GinkgoTB(), "README", "hello")
+		go func() {
+			defer GinkgoRecover()
+			defer close(ended)
+			defer end()
+			Eventually(repo.Closed).WithTimeout(time.Minute).Should(BeTrue(), "it is waited for")
+			worker.Git(GinkgoTB(), "push", "--quiet", repo.Dir(), "HEAD:refs/heads/main")
+		}()
+		f.Delete(web)
+		_, err = f.ReconcileOnce(web)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ended).To(BeClosed())
+		if policy == v1alpha1.DeletionPolicyDelete {
+			Expect(repo.Dir()).NotTo(BeADirectory())
+			return
+		}
+		Expect(worker.Git(GinkgoTB(), "ls-remote", repo.Dir(), "refs/heads/main")).NotTo(BeEmpty())
+		Expect(only().Spec.SizeBytes).To(BeNumerically(">", web.Status.SizeBytes), "the push is part of what stays")
+	},
+		Entry("and is retained", v1alpha1.DeletionPolicyRetain),
+		Entry("and is removed", v1alpha1.DeletionPolicyDelete),
+	)
+
 	It("is kept where its branches were removed again", func() {
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)

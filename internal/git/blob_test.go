@@ -150,7 +150,7 @@ func TestNothingIsRememberedOfARepositoryThatWasRemoved(t *testing.T) {
 	_, err := r.Blob(t.Context(), id)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Tree(t.Context(), commit, "", true)).To(HaveLen(1))
-	g.Expect(r.Remove()).To(Succeed())
+	g.Expect(r.Remove(t.Context())).To(Succeed())
 	g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 	_, err = r.Blob(t.Context(), id)
 	g.Expect(err).To(MatchError(git.ErrObjectNotFound))

@@ -35,6 +35,8 @@ const (
 const (
 	// gatePatience is how long the gate is tried: whoever begins a write has it for a moment, and whoever has closed the repository longer.
 	gatePatience = time.Second
+	// closePatience is how long CloseSoon waits for the writes that run.
+	closePatience = 10 * time.Second
 	// gatePause and writesPause are the time between two tries. Locks of several processes have no queue.
 	gatePause, writesPause = 5 * time.Millisecond, 20 * time.Millisecond
 	// yieldPause is how often what gives way looks whether it is to.
@@ -220,6 +222,13 @@ func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 		_ = writes.Close()
 		openGate()
 	}), nil
+}
+
+// CloseSoon is Close for whoever can try again: where the writes that run take longer than ten seconds, it is ErrBusy.
+func (r *Repository) CloseSoon(ctx context.Context) (open func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, closePatience, fmt.Errorf("they took longer than %s: %w", closePatience, ErrBusy))
+	defer cancel()
+	return r.Close(ctx)
 }
 
 // awaitLock takes a lock exclusively, until ctx ends.

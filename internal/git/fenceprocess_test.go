@@ -187,10 +187,67 @@ func TestFence_isOpenWhenWhoeverClosedItIsKilled(t *testing.T) {
 	g.Expect(r.Closed()).To(BeTrue())
 	_, _, err := r.BeginWrite(t.Context())
 	g.Expect(err).To(MatchError(git.ErrClosed))
+	g.Expect(r.Remove(t.Context())).To(MatchError(git.ErrClosed))
+	g.Expect(r.Move(t.Context(), repository(t, newEngine(t), filepath.Dir(r.Dir()), "b.git"))).To(MatchError(git.ErrClosed))
 	p.kill()
 	g.Expect(r.Closed()).To(BeFalse())
 	beginWrite(t, r)()
 	closeFence(t, r)()
+	g.Expect(r.Remove(t.Context())).To(Succeed())
+}
+
+func TestWhoTakesARepositoryAwayWaitsForTheGitOfAnotherProcess(t *testing.T) {
+	type taken func(ctx context.Context, r, to *git.Repository) error
+	for name, take := range map[string]taken{
+		"moved":   func(ctx context.Context, r, to *git.Repository) error { return r.Move(ctx, to) },
+		"removed": func(ctx context.Context, r, _ *git.Repository) error { return r.Remove(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r, _ := fenced(t)
+			to := repository(t, newEngine(t), filepath.Dir(r.Dir()), "b.git")
+			release := filepath.Join(t.TempDir(), "release")
+			binary, id := scribe(t, r, release)
+			writer := startProcess(t, "write", r, binary, id)
+			g.Eventually(func() ([]byte, error) { return os.ReadFile(journal(r)) }).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+
+			impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			g.Expect(take(impatient, r, to)).To(MatchError(context.DeadlineExceeded))
+			g.Expect(r.Check()).To(Succeed(), "it stays where it is")
+			g.Expect(r.Closed()).To(BeFalse())
+
+			done := make(chan error, 1)
+			go func() { done <- take(t.Context(), r, to) }()
+			g.Eventually(r.Closed).Should(BeTrue())
+			g.Consistently(done).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "git still writes")
+			g.Expect(r.Check()).To(Succeed())
+			g.Expect(os.WriteFile(release, nil, 0o644)).To(Succeed())
+			g.Eventually(done).WithTimeout(20 * time.Second).Should(Receive(BeNil()))
+			g.Expect(r.Check()).To(MatchError(git.ErrNotFound))
+			g.Eventually(writer.ended).WithTimeout(20*time.Second).Should(BeClosed(), "its next write finds no repository")
+			if name == "moved" {
+				g.Expect(to.Tips(t.Context(), "refs/heads/x")).To(Equal([]string{id}), "what was on its way is there")
+				beginWrite(t, to)()
+			}
+		})
+	}
+}
+
+func TestWhoWasAboutToWriteFindsTheRepositoryTakenAway(t *testing.T) {
+	g := NewWithT(t)
+	one, other := fenced(t)
+	first, err := other.PrepareWrite()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer first.End()
+	to := repository(t, newEngine(t), filepath.Dir(one.Dir()), "b.git")
+	g.Expect(one.Move(t.Context(), to)).To(Succeed())
+	g.Expect(first.Begin()).To(MatchError(git.ErrClosed))
+	second, err := to.PrepareWrite()
+	g.Expect(err).NotTo(HaveOccurred())
+	defer second.End()
+	g.Expect(to.Remove(t.Context())).To(Succeed())
+	g.Expect(second.Begin()).To(MatchError(git.ErrClosed))
 }
 
 // Several processes write and close as often as they can, and are killed again and again.

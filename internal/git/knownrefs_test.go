@@ -115,7 +115,7 @@ func TestSortedRefs_areRememberedUntilARefChanges(t *testing.T) {
 		}},
 		"another server makes it anew": {change: func(t *testing.T, k *known) {
 			g, r := NewWithT(t), k.elsewhere(t)
-			g.Expect(r.Remove()).To(Succeed())
+			g.Expect(r.Remove(t.Context())).To(Succeed())
 			g.Expect(r.Init(t.Context(), git.InitOptions{})).To(Succeed())
 			k.client.Git(t, "push", "--quiet", k.Dir(), "main:anew")
 		}},

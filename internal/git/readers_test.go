@@ -251,7 +251,7 @@ func TestReadersEndWhenTheyAreIdleAndWithTheirRepository(t *testing.T) {
 	r.Evict()
 	g.Expect(o.alive(t)).To(BeEmpty())
 	g.Expect(read(r)).To(Succeed())
-	g.Expect(r.Remove()).To(Succeed())
+	g.Expect(r.Remove(t.Context())).To(Succeed())
 	g.Expect(o.alive(t)).To(BeEmpty())
 	g.Expect(read(r)).To(MatchError(git.ErrNotFound))
 

@@ -211,8 +211,8 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 }
 
 // Remove removes the repository, what a crash has left of its making, and what an earlier Remove has left. It does
-// nothing if none of it is there.
-func (r *Repository) Remove() error {
+// nothing if none of it is there. It waits for the writes that run, as CloseSoon does, and refuses those that begin later.
+func (r *Repository) Remove(ctx context.Context) error {
 	if isDir, err := directory(r.storage); err != nil {
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	} else if !isDir {
@@ -221,14 +221,32 @@ func (r *Repository) Remove() error {
 	if err := r.discard(r.dir + ".new"); err != nil {
 		return err
 	}
+	switch err := r.check(); {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrNotRepository):
+		return r.remove() // Git writes to nothing else than a repository
+	case err != nil:
+		return fmt.Errorf("repository %s: %w", r.dir, err)
+	}
+	open, err := r.CloseSoon(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.setAside(r.dir)
+	open()
+	return errors.Join(err, r.remove())
+}
+
+// remove is Remove for a repository that nothing can write to.
+func (r *Repository) remove() error {
 	defer r.engine.forget(r.dir)
 	defer r.Evict()
 	return r.discard(r.dir)
 }
 
 // Move makes the repository that of to, on the same storage, where nothing must be. It does nothing if it was moved already. The
-// repository is at the one place or at the other, and nowhere else.
-func (r *Repository) Move(to *Repository) error {
+// repository is at the one place or at the other, and nowhere else. It waits for the writes that run, as CloseSoon does; those that begin
+// meanwhile are refused, and so are those that were prepared at the former place.
+func (r *Repository) Move(ctx context.Context, to *Repository) error {
 	if r.dir == to.dir {
 		return r.Check()
 	}
@@ -244,6 +262,12 @@ func (r *Repository) Move(to *Repository) error {
 	if err := os.MkdirAll(filepath.Dir(to.dir), 0o755); err != nil {
 		return fmt.Errorf("making the parent of %s: %w", to.dir, err)
 	}
+	// The lock goes along with the files.
+	open, err := r.CloseSoon(ctx)
+	if err != nil {
+		return err
+	}
+	defer open()
 	defer r.engine.forget(r.dir)
 	defer r.Evict()
 	if err := os.Rename(r.dir, to.dir); err != nil {

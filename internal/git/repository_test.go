@@ -145,7 +145,7 @@ func TestAMissingStorageIsNeitherMadeNorTakenForAnEmptyOne(t *testing.T) {
 	r := repository(t, newEngine(t), storage, "1.git")
 	_, headErr := r.Head(t.Context())
 	for about, err := range map[string]error{
-		"init": r.Init(t.Context(), git.InitOptions{}), "check": r.Check(), "remove": r.Remove(), "head": headErr,
+		"init": r.Init(t.Context(), git.InitOptions{}), "check": r.Check(), "remove": r.Remove(t.Context()), "head": headErr,
 	} {
 		if !errors.Is(err, git.ErrStorageMissing) {
 			t.Errorf("%s: %v", about, err)
@@ -178,7 +178,7 @@ func TestGitDoesNotLookFurtherUp(t *testing.T) {
 func TestRemove(t *testing.T) {
 	storage := t.TempDir()
 	r := repository(t, newEngine(t), storage, "1.git")
-	if err := r.Remove(); err != nil {
+	if err := r.Remove(t.Context()); err != nil {
 		t.Errorf("one that was never there: %v", err)
 	}
 	if err := r.Init(t.Context(), git.InitOptions{}); err != nil {
@@ -190,7 +190,7 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := r.Remove(); err != nil {
+		if err := r.Remove(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got := names(t, storage); len(got) > 0 {

@@ -5,18 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 )
-
-// unusedPatience is how long RemoveUnused waits for writes that run. Most likely there will be something in the repository then.
-const unusedPatience = 10 * time.Second
 
 // RemoveUnused removes the repository as Remove does, if there is neither a ref nor an object in it. It reports whether the repository
 // is gone. It is closed meanwhile, so nothing is lost that is accepted at the same time.
 func (r *Repository) RemoveUnused(ctx context.Context) (gone bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, unusedPatience)
-	defer cancel()
-	open, err := r.Close(ctx)
+	open, err := r.CloseSoon(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -24,7 +18,10 @@ func (r *Repository) RemoveUnused(ctx context.Context) (gone bool, err error) {
 	if free, err := unused(r.dir); err != nil || !free {
 		return false, err
 	}
-	return true, r.Remove()
+	if err := r.discard(r.dir + ".new"); err != nil {
+		return false, err
+	}
+	return true, r.remove()
 }
 
 // unused reports whether there is neither a ref nor an object in the directory of a repository, nor a place for the objects of a push.

@@ -65,6 +65,16 @@ func (h *Handle) Size(ctx context.Context) (int64, error) { return h.repo.Size(c
 // Evict is that of git.Repository.
 func (h *Handle) Evict() { h.repo.Evict() }
 
+// AwaitWrites waits until the writes have ended that run, in whatever process, as CloseSoon of git.Repository does.
+func (h *Handle) AwaitWrites(ctx context.Context) error {
+	open, err := h.repo.CloseSoon(ctx)
+	if err != nil {
+		return err
+	}
+	open()
+	return nil
+}
+
 // Tidy removes what a crash has left and nobody sees, as CleanStale of git.Repository does.
 func (h *Handle) Tidy(ctx context.Context) error {
 	_, err := h.repo.CleanStale(ctx, git.StaleAge)
@@ -149,7 +159,7 @@ func (h *Handle) SetHead(ctx context.Context, branch string) error {
 // Move makes the repository that of to, as that of git.Repository does.
 func (h *Handle) Move(ctx context.Context, to *Handle) error {
 	still := h.repo.Dir() == to.repo.Dir() || errors.Is(h.repo.Check(), git.ErrNotFound)
-	err := h.repo.Move(to.repo)
+	err := h.repo.Move(ctx, to.repo)
 	if !still {
 		to.tell(ctx, err, audit.Event{Action: actionMove})
 	}
@@ -159,7 +169,7 @@ func (h *Handle) Move(ctx context.Context, to *Handle) error {
 // Remove removes the repository, as that of git.Repository does. What a crash has left of its making goes without a word.
 func (h *Handle) Remove(ctx context.Context) error {
 	there := h.repo.Check()
-	err := h.repo.Remove()
+	err := h.repo.Remove(ctx)
 	if !errors.Is(there, git.ErrNotFound) && !errors.Is(there, git.ErrStorageMissing) {
 		h.tell(ctx, err, audit.Event{Action: actionDestroy})
 	}

@@ -144,7 +144,7 @@ func TestAFailureOfMaintenanceIsCounted(t *testing.T) {
 func TestARepositoryThatWasDeletedIsNoFailure(t *testing.T) {
 	g := NewWithT(t)
 	k := keep(t, repository.Limits{Concurrency: 1, Timeout: time.Minute})
-	g.Expect(k.git.Remove()).To(Succeed())
+	g.Expect(k.git.Remove(t.Context())).To(Succeed())
 	k.keeper.Pushed(client.ObjectKeyFromObject(k.project))
 	g.Consistently(k.runs(t)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 	g.Expect(k.git.Dir()).NotTo(BeADirectory())

@@ -137,7 +137,7 @@ func push(ctx context.Context, e *git.Engine, r *git.Repository, source string) 
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(empty.Remove(), empty.Init(ctx, git.InitOptions{})); err != nil {
+	if err := errors.Join(empty.Remove(ctx), empty.Init(ctx, git.InitOptions{})); err != nil {
 		return err
 	}
 	head, err := r.Head(ctx)
