@@ -88,11 +88,11 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 	if err != nil {
 		return nil, err
 	}
-	if !access.May(auth.ReadProject) {
+	if !access.Sees() {
 		return nil, githttp.ErrNotFound
 	}
 	found := &githttp.Project{
-		CanFetch: access.May(auth.ReadCode),
+		CanFetch: access.Fetches(),
 		Actor:    g.auth.Actor(who, access),
 		ReadOnly: readOnly(p),
 		Rules: func(ctx context.Context, branches []string) ([]protection.Rule, error) {

@@ -142,8 +142,8 @@ type Access struct {
 	code v1alpha1.FeatureAccess
 }
 
-// May reports whether the caller has an ability. One that is not in the table nobody has.
-func (a Access) May(what endpoint.Ability) bool {
+// may reports whether the caller has an ability. One that is not in the table nobody has.
+func (a Access) may(what endpoint.Ability) bool {
 	r, ok := rules[what]
 	if !ok || r.about == aboutInstance {
 		return ok && a.Admin
@@ -153,6 +153,9 @@ func (a Access) May(what endpoint.Ability) bool {
 
 // Sees reports whether the caller may know of the project or group.
 func (a Access) Sees() bool { return a.Role >= role.Guest || a.open() }
+
+// Fetches reports whether the caller may read the repository of the project.
+func (a Access) Fetches() bool { return a.may(ReadCode) }
 
 // open reports whether the caller sees it without being a member.
 func (a Access) open() bool {

@@ -49,7 +49,7 @@ func TestAccess(t *testing.T) {
 				a := Access{Role: c.role, signedIn: c.signedIn, visibility: tt.visibility, code: tt.code}
 				got := ""
 				for letter, ability := range map[string]endpoint.Ability{"s": ReadProject, "r": ReadCode, "p": PushCode} {
-					if a.May(ability) != strings.Contains(tt.may[i], letter) {
+					if a.may(ability) != strings.Contains(tt.may[i], letter) {
 						got += letter
 					}
 				}
@@ -59,7 +59,7 @@ func TestAccess(t *testing.T) {
 			})
 		}
 	}
-	if (Access{Role: role.Owner}).May("fly") {
+	if (Access{Role: role.Owner}).may("fly") {
 		t.Error("an ability that nobody defined is granted")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Actor is a caller in the decisions about the refs of a project to which he has an access.
 func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
-	if !access.May(PushCode) {
+	if !access.may(PushCode) {
 		actor.Admin, actor.Role = false, min(actor.Role, role.Reporter)
 	}
 	if c.User == nil {

@@ -223,13 +223,13 @@ func tell(ctx context.Context, s catalog.Scope) {
 	}
 }
 
-// Locate returns the group of an id that a parameter names, if the caller has an ability about it.
-func (g *Guard) Locate(ctx context.Context, c Caller, what endpoint.Ability, id int64) (catalog.Scope, error) {
-	s := Subject{Caller: c}
+// Locate returns the group of an id that a parameter names, if the caller has an ability about it, which the endpoint Asks.
+func (g *Guard) Locate(ctx context.Context, of Subject, what endpoint.Ability, id int64) (catalog.Scope, error) {
+	s := Subject{Caller: of.Caller, endpoint: of.endpoint}
 	if err := g.locate(ctx, &s, rules[what].about, strconv.FormatInt(id, 10)); err != nil {
 		return catalog.Scope{}, err
 	}
-	if !s.Access.May(what) {
+	if !s.Has(s.Access, what) {
 		return catalog.Scope{}, endpoint.Forbidden("")
 	}
 	return s.Scope, nil

@@ -46,6 +46,12 @@ type ProjectRecord[T Kept] struct {
 	Record T
 }
 
+// GroupRecord is ProjectRecord for what is in a group.
+type GroupRecord[T Kept] struct {
+	Subject
+	Record T
+}
+
 // User is the form of endpoints that are about a user whom their path names by the id. An ability is one about the instance.
 type User struct {
 	Subject
@@ -67,6 +73,11 @@ func (Record[T]) Parameters() []endpoint.Parameter {
 // Parameters implements endpoint.Located.
 func (ProjectRecord[T]) Parameters() []endpoint.Parameter {
 	return append(Project{}.Parameters(), parameter[T]())
+}
+
+// Parameters implements endpoint.Located.
+func (GroupRecord[T]) Parameters() []endpoint.Parameter {
+	return append(Group{}.Parameters(), parameter[T]())
 }
 
 // Parameters implements endpoint.Located.
@@ -103,6 +114,10 @@ func (ProjectRecord[T]) form() form {
 	return recordForm(aboutProject, func(s Subject, record T) any { return ProjectRecord[T]{s, record} })
 }
 
+func (GroupRecord[T]) form() form {
+	return recordForm(aboutGroup, func(s Subject, record T) any { return GroupRecord[T]{s, record} })
+}
+
 func (User) form() form {
 	return form{
 		about: aboutUser,
@@ -132,7 +147,7 @@ func checkRecord(e *endpoint.Endpoint, f form) error {
 }
 
 // may reports whether the caller has the ability that the endpoint needs, if it needs one.
-func (s Subject) may() bool { return s.endpoint.Ability() == "" || s.Access.May(s.endpoint.Ability()) }
+func (s Subject) may() bool { return s.endpoint.Ability() == "" || s.Access.may(s.endpoint.Ability()) }
 
 // record finds the record that a request is about, and decides about it. Callers without the ability do not learn what there is: a record
 // in a project that they must not see is answered like one that does not exist.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 	"github.com/forgeplane/forgeplane/internal/catalog"
@@ -61,6 +62,12 @@ type Form interface {
 
 // Named is what the path of the request calls the project or group: its id or full path, as the client has sent it.
 func (s Subject) Named() string { return s.id }
+
+// Has reports whether access gives an ability that the table names for the endpoint, by Needs or Asks. The access is that of the subject,
+// or what Guard.Access has returned for the caller. No access gives an ability that the table does not name.
+func (s Subject) Has(access Access, what endpoint.Ability) bool {
+	return (what == s.endpoint.Ability() || slices.Contains(s.endpoint.Asked(), what)) && access.may(what)
+}
 
 // About implements Form.
 func (s Subject) About() Subject { return s }
@@ -125,6 +132,11 @@ func (g *Guard) Check(e *endpoint.Endpoint) error {
 	if name := e.RequiredFeature(); name != "" {
 		if _, known := feature.Find(name); !known {
 			return fmt.Errorf("there is no feature %q", name)
+		}
+	}
+	for _, what := range e.Asked() {
+		if _, known := rules[what]; !known {
+			return fmt.Errorf("there is no ability %q", what)
 		}
 	}
 	if err := checkRecord(e, f); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
+	"github.com/forgeplane/forgeplane/internal/role"
 )
 
 func TestGuard_checksEndpoints(t *testing.T) {
@@ -25,6 +26,8 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"none, about the instance":             {endpoint.Get("/version", instance), ""},
 		"none, about a project":                {endpoint.Get("/projects/{id}", project), `there is no ability ""`},
 		"one that nobody defined":              {endpoint.Get("/projects/{id}", project).Needs("fly"), `there is no ability "fly"`},
+		"another one that it asks for":         {endpoint.Post("/projects", instance).Anybody().Asks(CreateProjects), ""},
+		"one that it asks for in vain":         {endpoint.Post("/projects", instance).Anybody().Asks("fly"), `there is no ability "fly"`},
 		"one about something else":             {endpoint.Get("/groups/{id}", group).Needs(ReadProject), "the ability read_project is not about auth.Group"},
 		"a subject that is none":               {endpoint.Get("/projects", foreign).Needs(ReadProject), "auth.Subject is no form of a subject"},
 		"served to nobody who has the ability": {endpoint.Post("/projects/{id}", project).Needs(PushCode).Anonymous(endpoint.Served), "that is endpoint.Hidden"},
@@ -53,5 +56,19 @@ func TestGuard_checksEndpoints(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestAHandlerHasNoAbilityThatTheTableDoesNotName(t *testing.T) {
+	e := endpoint.Post("/projects/{id}/labels", func(context.Context, Project, *endpoint.None) (endpoint.None, error) { return endpoint.None{}, nil }).
+		Needs(WriteLabels).Asks(WriteGroupLabels)
+	s := Subject{endpoint: e}
+	for what, want := range map[endpoint.Ability]bool{WriteLabels: true, WriteGroupLabels: true, AdminProject: false, OwnProject: false} {
+		if got := s.Has(Access{Role: role.Owner}, what); got != want {
+			t.Errorf("%s: got %t", what, got)
+		}
+		if s.Has(Access{Role: role.Guest}, what) {
+			t.Errorf("a guest has %s", what)
+		}
 	}
 }

@@ -52,6 +52,7 @@ type Endpoint struct {
 	path    string
 	summary string
 	ability Ability
+	asks    []Ability
 	anybody bool
 	feature string
 	scopes  []string
@@ -162,6 +163,13 @@ func (e *Endpoint) Needs(a Ability) *Endpoint {
 	return e
 }
 
+// Asks names the abilities that the handler asks for besides, where it depends on what is sent whether they are needed, and about what: as
+// about the group that a parameter names. No handler can ask for any other.
+func (e *Endpoint) Asks(abilities ...Ability) *Endpoint {
+	e.asks = append(e.asks, abilities...)
+	return e
+}
+
 // Anybody lets in every signed-in caller. An endpoint that changes something must name an ability or call Anybody.
 func (e *Endpoint) Anybody() *Endpoint {
 	e.anybody = true
@@ -215,6 +223,9 @@ func (e *Endpoint) Path() string { return e.path }
 
 // Ability is what Needs named.
 func (e *Endpoint) Ability() Ability { return e.ability }
+
+// Asked are the abilities that Asks named.
+func (e *Endpoint) Asked() []Ability { return e.asks }
 
 // RequiredFeature is what Feature named; empty where the endpoint is always there.
 func (e *Endpoint) RequiredFeature() string { return e.feature }

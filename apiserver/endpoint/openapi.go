@@ -31,6 +31,7 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 	"An answer of `x-long-poll` may take so long. " +
 	"An endpoint with `x-feature` is there while that feature is on. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do. " +
+	"`x-asks` lists what else the user has to be able to do, depending on what is sent. " +
 	"`x-rule` is about the record that is asked for: with `or` it suffices without the ability, and with `and` it must hold as well; " +
 	"`own` says that the record is the caller's."
 
@@ -116,6 +117,9 @@ func (s *schemas) operation(e *Endpoint) object {
 	}
 	if e.ability != "" {
 		op["x-ability"] = e.ability
+	}
+	if len(e.asks) > 0 {
+		op["x-asks"] = e.asks
 	}
 	if e.rule.Rule != "" {
 		op["x-rule"] = e.rule.describe()

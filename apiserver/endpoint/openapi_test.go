@@ -50,7 +50,7 @@ func family(shown label) endpoint.Table {
 	}
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/labels", list).Doc("Lists the labels.").Anonymous(endpoint.Served),
-		endpoint.Post("/projects/{id}/labels", create).Needs("write_labels").Limited(5, "label"),
+		endpoint.Post("/projects/{id}/labels", create).Needs("write_labels").Asks("own_labels").Limited(5, "label"),
 		endpoint.Delete("/projects/{id}/labels", remove).Also(http.StatusNotModified, http.StatusMethodNotAllowed),
 		endpoint.Delete("/labels", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {
 			return endpoint.None{}, nil
@@ -90,6 +90,8 @@ func TestTheDocumentSaysWhatTheTableSays(t *testing.T) {
 		list + "responses 409":                                 `null`,
 
 		create + "x-ability":                        `"write_labels"`,
+		create + "x-asks":                           `["own_labels"]`,
+		list + "x-asks":                             `null`,
 		create + "x-scopes":                         `["api"]`,
 		create + "security":                         `null`,
 		body + "required":                           `["name","color"]`,

@@ -40,7 +40,7 @@ func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Post("/users/{user_id}/personal_access_tokens", f.create).Needs(auth.AdminInstance).
 			Doc("Create a token for a user. Its value is in this answer only."),
-		endpoint.Get("/personal_access_tokens", f.list).
+		endpoint.Get("/personal_access_tokens", f.list).Asks(auth.AdminInstance).
 			Doc("List the caller's tokens; for administrators those of all users."),
 		endpoint.Get("/personal_access_tokens/self", f.self).Scopes(all...).Also(http.StatusMethodNotAllowed).
 			Doc("Get the token that the request is made with."),

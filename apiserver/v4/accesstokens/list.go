@@ -59,7 +59,7 @@ func cutLast(s string) (before, after string, found bool) {
 func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest) ([]owned, error) {
 	of := s.Caller.User
 	if id := r.UserID.Or(0); r.UserID.Set && !r.UserID.Null && !s.Caller.Is(id) {
-		if !s.Access.Admin {
+		if !s.Has(s.Access, auth.AdminInstance) {
 			return nil, endpoint.Unauthorized("")
 		}
 		var err error
@@ -68,7 +68,7 @@ func (f *Family) candidates(ctx context.Context, s auth.Instance, r *listRequest
 		} else if err != nil {
 			return nil, err
 		}
-	} else if s.Access.Admin && id == 0 {
+	} else if s.Has(s.Access, auth.AdminInstance) && id == 0 {
 		found, err := catalog.All[*v1alpha1.AccessToken](ctx, f.catalog)
 		return f.withUsers(ctx, found, err)
 	}

@@ -44,7 +44,7 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get a deploy key of a project."),
 		endpoint.Post("/projects/{id}/deploy_keys", f.create).Needs(auth.WriteDeployKeys).
 			Doc("Add a deploy key to a project; the one that is there when the project has the key already."),
-		endpoint.Post("/projects/{id}/deploy_keys/{key_id}/enable", f.enable).Needs(auth.WriteDeployKeys).
+		endpoint.Post("/projects/{id}/deploy_keys/{key_id}/enable", f.enable).Needs(auth.WriteDeployKeys).Asks(auth.ReadDeployKeys).
 			Doc("Add a deploy key of another project, in which the caller may see it, to read with."),
 		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
 			Doc("Change a deploy key."),
@@ -132,7 +132,7 @@ func (f *Family) enable(ctx context.Context, s auth.Project, r *keyRequest) (Key
 	if err != nil {
 		return Key{}, err
 	}
-	if !access.May(auth.ReadDeployKeys) {
+	if !s.Has(access, auth.ReadDeployKeys) {
 		return Key{}, endpoint.NotFound("Deploy Key")
 	}
 	return f.add(ctx, s, k.Spec.Title, k.Spec.PublicKey, false)

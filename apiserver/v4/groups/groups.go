@@ -46,14 +46,14 @@ func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, clk clock.PassiveC
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/groups", f.list).Anonymous(endpoint.Served).Doc("List the groups that the caller may see."),
-		endpoint.Post("/groups", f.create).Anybody().Doc("Make a group."),
+		endpoint.Post("/groups", f.create).Anybody().Asks(auth.CreateSubgroups).Doc("Make a group."),
 		endpoint.Get("/groups/{id}", f.get).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("Get a group."),
 		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a group."),
 		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("List the groups right below a group."),
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
-		endpoint.Get("/namespaces/{namespace}", f.namespace).Doc("Get a namespace by id or full path."),
+		endpoint.Get("/namespaces/{namespace}", f.namespace).Asks(auth.ReadGroup).Doc("Get a namespace by id or full path."),
 	}
 }
 
@@ -80,7 +80,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	key := []string{strings.ToLower(r.Path)}
 	var above []*v1alpha1.Group
 	if r.ParentID.Set && !r.ParentID.Null {
-		parent, err := f.guard.Locate(ctx, caller, auth.CreateSubgroups, r.ParentID.Value)
+		parent, err := f.guard.Locate(ctx, s.Subject, auth.CreateSubgroups, r.ParentID.Value)
 		if err != nil {
 			return Group{}, err
 		}

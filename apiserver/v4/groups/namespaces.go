@@ -56,7 +56,7 @@ func (f *Family) namespace(ctx context.Context, s auth.Instance, r *namespaceReq
 		return namespace.Namespace{}, err
 	}
 	access, err := f.guard.Access(ctx, caller, scope)
-	if err == nil && !access.Sees() {
+	if err == nil && !s.Has(access, auth.ReadGroup) {
 		err = endpoint.NotFound("Namespace")
 	}
 	return namespace.Show(scope.Groups, f.webURL), err

@@ -44,11 +44,11 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get the job token scope of a project."),
 		endpoint.Patch("/projects/{id}/job_token_scope", f.update).Needs(auth.AdminJobTokenScope).
 			Status(http.StatusNoContent).Doc("Restrict which projects' job tokens are let in, or let in those of all."),
-		endpoint.Get("/projects/{id}/job_token_scope/allowlist", f.list).Needs(auth.AdminJobTokenScope).
+		endpoint.Get("/projects/{id}/job_token_scope/allowlist", f.list).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
 			Doc("List the other projects whose job tokens are let in."),
-		endpoint.Post("/projects/{id}/job_token_scope/allowlist", f.add).Needs(auth.AdminJobTokenScope).
+		endpoint.Post("/projects/{id}/job_token_scope/allowlist", f.add).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
 			Doc("Let in the job tokens of another project, which the caller may see."),
-		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).
+		endpoint.Delete("/projects/{id}/job_token_scope/allowlist/{target_project_id}", f.remove).Needs(auth.AdminJobTokenScope).Asks(auth.ReadProject).
 			Doc("Let in the job tokens of another project no longer."),
 	}
 }
@@ -115,7 +115,7 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 	page := endpoint.Page(r.Paging, all, func(s catalog.Scope) project.Summary {
 		access, err := f.guard.Access(ctx, caller, s)
 		failed = errors.Join(failed, err)
-		if !access.May(auth.ReadProject) {
+		if !subject.Has(access, auth.ReadProject) {
 			// Whoever declared it may have named a project that the caller is not to know of.
 			return project.Unseen(s.Project.RESTID())
 		}
@@ -143,7 +143,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, r *addRequest) (Additi
 	switch {
 	case err != nil:
 		return Addition{}, err
-	case !access.May(auth.ReadProject):
+	case !s.Has(access, auth.ReadProject):
 		return Addition{}, endpoint.BadRequest("The target_project that you are attempting to access does not exist or you don't have permission to perform this action")
 	case target.Project.UID == s.Scope.Project.UID:
 		return Addition{}, endpoint.BadRequest("Target project can't be the same as the source project")
@@ -188,7 +188,7 @@ func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (
 		if err != nil {
 			return endpoint.None{}, err
 		}
-		missing = notListed(access)
+		missing = notListed(s.Has(access, auth.ReadProject))
 	}
 	remove := func(declared *v1alpha1.JobTokenScope) error {
 		left, err := f.without(ctx, declared, r.TargetProjectID, target.Project)
@@ -256,10 +256,10 @@ func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
 	return jobtoken.Allowed(ctx, f.catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
-// notListed is the answer about a project that is not in the list, by what the caller may do with it: what he is not to know of
-// is as good as missing, whatever else would keep him from removing it.
-func notListed(to auth.Access) error {
-	if !to.May(auth.ReadProject) {
+// notListed is the answer about a project that is not in the list, by whether the caller sees it: what he must not know of is as good as
+// missing, whatever else would keep him from removing it.
+func notListed(seen bool) error {
+	if !seen {
 		return endpoint.NotFound("Project")
 	}
 	return endpoint.BadRequest("Target project is not in the job token scope")

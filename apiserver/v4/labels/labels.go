@@ -72,17 +72,17 @@ func (f *Family) Table() endpoint.Table {
 			Doc("Get a label."),
 		endpoint.Post("/projects/{id}/labels", f.create).Needs(auth.WriteLabels).
 			Doc("Make a label of a project."),
-		endpoint.Put("/projects/{id}/labels/{label_id}", f.update).Needs(auth.WriteLabels).
+		endpoint.Put("/projects/{id}/labels/{label_id}", f.update).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Change a label, or the priority that it has in the project."),
-		endpoint.Put("/projects/{id}/labels", f.updateNamed).Needs(auth.WriteLabels).
+		endpoint.Put("/projects/{id}/labels", f.updateNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Change a label that a parameter names. Deprecated."),
-		endpoint.Delete("/projects/{id}/labels/{label_id}", f.remove).Needs(auth.WriteLabels).
+		endpoint.Delete("/projects/{id}/labels/{label_id}", f.remove).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Conditional().Doc("Remove a label."),
-		endpoint.Delete("/projects/{id}/labels", f.removeNamed).Needs(auth.WriteLabels).
+		endpoint.Delete("/projects/{id}/labels", f.removeNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Conditional().Doc("Remove a label that a parameter names. Deprecated."),
-		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).
+		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Make a label of a project one of its group, and of all projects right in that."),
-		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).
+		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Make a label that a parameter names one of the group. Deprecated."),
 		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", f.subscribe).Needs(auth.ReadLabels).
 			Also(http.StatusNotModified).Doc("Subscribe the caller to a label."),

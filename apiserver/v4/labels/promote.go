@@ -41,7 +41,7 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	if !e.own() || namespace.Personal(above.Groups[0]) {
 		return GroupLabel{}, endpoint.Message(http.StatusBadRequest, "Failed to promote project label to group label")
 	}
-	if err := f.mayChangeGroup(ctx, s.Caller, above); err != nil {
+	if err := f.mayChangeGroup(ctx, s.Subject, above); err != nil {
 		return GroupLabel{}, err
 	}
 	merged, err := f.merged(ctx, e, above.Groups[0])

@@ -209,12 +209,12 @@ func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1a
 	if e.own() {
 		return e.Label, nil
 	}
-	return e.Label, f.mayChangeGroup(ctx, of.Caller, e.Of)
+	return e.Label, f.mayChangeGroup(ctx, of, e.Of)
 }
 
-func (f *Family) mayChangeGroup(ctx context.Context, c auth.Caller, of catalog.Scope) error {
-	access, err := f.guard.Access(ctx, c, of)
-	if err == nil && !access.May(auth.WriteGroupLabels) {
+func (f *Family) mayChangeGroup(ctx context.Context, s auth.Subject, of catalog.Scope) error {
+	access, err := f.guard.Access(ctx, s.Caller, of)
+	if err == nil && !s.Has(access, auth.WriteGroupLabels) {
 		return endpoint.Forbidden("")
 	}
 	return err

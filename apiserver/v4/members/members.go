@@ -36,7 +36,14 @@ func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock, webURL st
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	projects := table[auth.Project](f, "/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
-	return append(projects, table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)...)
+	groups := table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)
+	// A member may leave, whatever his role is.
+	return slices.Concat(
+		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", f.removeFromProject).Found(f.find).
+			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Remove a member from a project.")},
+		groups, endpoint.Table{endpoint.Delete("/groups/{id}/members/{user_id}", f.removeFromGroup).Found(f.find).
+			Needs(auth.WriteGroupMembers).Or(auth.Own).Conditional().Doc("Remove a member from a group.")},
+	)
 }
 
 func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability) endpoint.Table {
@@ -53,9 +60,6 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 			Doc("Add a member to " + of + "."),
 		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).
 			Doc("Change the role of a member of " + of + "."),
-		// A member may leave, whatever his role is.
-		endpoint.Delete(path+"/{user_id}", auth.On[S](f.remove)).Needs(read).
-			Conditional().Doc("Remove a member from " + of + "."),
 	}
 }
 

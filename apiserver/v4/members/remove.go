@@ -2,6 +2,9 @@ package members
 
 import (
 	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 	"github.com/forgeplane/forgeplane/apiserver/auth"
@@ -11,12 +14,35 @@ import (
 )
 
 type removeRequest struct {
-	UserID           int64 `param:"user_id" doc:"Id of the user."`
-	SkipSubresources bool  `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
+	SkipSubresources bool `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
 }
 
-func (f *Family) remove(ctx context.Context, s auth.Subject, r *removeRequest) (endpoint.None, error) {
-	m, err := f.removable(ctx, s, r.UserID)
+// whom is the user whom a removal is about, a member or not: his membership is his own.
+type whom struct{ *v1alpha1.User }
+
+func (whom) Parameter() string { return "Id of the user." }
+
+func (w whom) Owner() types.UID { return w.UID }
+
+// find is for endpoint.Found.
+func (f *Family) find(ctx context.Context, _ auth.Subject, id int64) (whom, error) {
+	u, err := f.catalog.User(ctx, v1alpha1.Reference{ID: id})
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = endpoint.NotFound("")
+	}
+	return whom{u}, err
+}
+
+func (f *Family) removeFromProject(ctx context.Context, s auth.ProjectRecord[whom], r *removeRequest) (endpoint.None, error) {
+	return f.remove(ctx, s.Subject, s.Record, r)
+}
+
+func (f *Family) removeFromGroup(ctx context.Context, s auth.GroupRecord[whom], r *removeRequest) (endpoint.None, error) {
+	return f.remove(ctx, s.Subject, s.Record, r)
+}
+
+func (f *Family) remove(ctx context.Context, s auth.Subject, w whom, r *removeRequest) (endpoint.None, error) {
+	m, err := f.removable(ctx, s, w.RESTID())
 	if err != nil {
 		return endpoint.None{}, err
 	}
@@ -28,15 +54,8 @@ func (f *Family) remove(ctx context.Context, s auth.Subject, r *removeRequest) (
 	return endpoint.None{}, f.memberships.Delete(ctx, s, m.User)
 }
 
-// removable returns the member whom the caller may remove: everybody may leave.
+// removable returns the member who may be removed.
 func (f *Family) removable(ctx context.Context, s auth.Subject, userID int64) (catalog.Member, error) {
-	write := auth.WriteGroupMembers
-	if s.Scope.Project != nil {
-		write = auth.WriteProjectMembers
-	}
-	if !s.Caller.Is(userID) && !s.Access.May(write) {
-		return catalog.Member{}, endpoint.Forbidden("")
-	}
 	m, err := f.own(ctx, s.Scope, userID)
 	if err != nil {
 		return catalog.Member{}, err

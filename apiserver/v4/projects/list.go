@@ -107,7 +107,7 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 			}
 			if r.Simple {
 				shown[i] = f.simple(s.Scope)
-			} else if shown[i], err = f.show(ctx, s.Scope, viewed(caller, auth.AccessOf(caller, s))); err != nil {
+			} else if shown[i], err = f.show(ctx, s.Scope, viewed(subject, auth.AccessOf(caller, s))); err != nil {
 				return nil, err
 			}
 		}

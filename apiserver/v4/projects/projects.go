@@ -55,29 +55,31 @@ func New(cat *catalog.Catalog, g *auth.Guard, w store.Writer, refs *ref.Writer, 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Doc("List the projects that the caller may see."),
-		endpoint.Post("/projects", f.create).Anybody().Doc("Make a project."),
-		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Anonymous(endpoint.Served).Doc("Get a project."),
-		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Doc("Change a project."),
+		endpoint.Get("/projects", f.list).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).Asks(auth.AdminProject).
+			Doc("List the projects that the caller may see."),
+		endpoint.Post("/projects", f.create).Anybody().Asks(auth.CreateProjects).Doc("Make a project."),
+		endpoint.Get("/projects/{id}", f.get).Needs(auth.ReadProject).Asks(auth.AdminProject).Anonymous(endpoint.Served).Doc("Get a project."),
+		endpoint.Put("/projects/{id}", f.update).Needs(auth.AdminProject).Asks(auth.OwnProject).Doc("Change a project."),
 		endpoint.Delete("/projects/{id}", f.remove).Needs(auth.OwnProject).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a project."),
-		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Doc("Refuse every push from now on."),
-		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Doc("Take pushes again."),
-		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
+		endpoint.Post("/projects/{id}/archive", f.archive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Refuse every push from now on."),
+		endpoint.Post("/projects/{id}/unarchive", f.unarchive).Needs(auth.OwnProject).Asks(auth.AdminProject).Doc("Take pushes again."),
+		endpoint.Get("/groups/{id}/projects", f.inGroup).Needs(auth.ReadGroup).Asks(auth.AdminProject).
+			Anonymous(endpoint.Served).Also(http.StatusMethodNotAllowed).
 			Doc("List the projects of a group."),
 	}
 }
 
 func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {
-	return f.show(ctx, s.Scope, viewed(s.Caller, s.Access))
+	return f.show(ctx, s.Scope, viewed(s.Subject, s.Access))
 }
 
-// viewed is what a caller is shown of his own roles.
-func viewed(c auth.Caller, a auth.Access) viewer {
-	if c.Anonymous() {
+// viewed is what the caller of a request is shown of a project that he has access to.
+func viewed(s auth.Subject, a auth.Access) viewer {
+	if s.Caller.Anonymous() {
 		return viewer{}
 	}
-	return viewer{roles: &a.Roles, settings: a.May(auth.AdminProject), admin: a.Admin}
+	return viewer{roles: &a.Roles, settings: s.Has(a, auth.AdminProject), admin: a.Admin}
 }
 
 type createRequest struct {
@@ -108,7 +110,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 		// Clients expect of a project that they make and remove that it is new, and that nothing is left of it.
 		AdoptRepository: v1alpha1.AdoptNone, DeletionPolicy: v1alpha1.DeletionPolicyDelete,
 	}
-	scope, err := f.holder(ctx, caller, r.NamespaceID, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
+	scope, err := f.holder(ctx, s.Subject, r.NamespaceID, func() error { return check(spec, v1alpha1.ProjectSpec{}) })
 	if err != nil {
 		return Project{}, err
 	}
@@ -136,15 +138,15 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 
 // holder returns the group that a project is made in: the one that is asked for, or the caller's own namespace. That one is made
 // when the project is good, and not before.
-func (f *Family) holder(ctx context.Context, c auth.Caller, id endpoint.Optional[int64], good func() error) (catalog.Scope, error) {
+func (f *Family) holder(ctx context.Context, s auth.Subject, id endpoint.Optional[int64], good func() error) (catalog.Scope, error) {
 	if id.Set && !id.Null {
-		scope, err := f.guard.Locate(ctx, c, auth.CreateProjects, id.Value)
+		scope, err := f.guard.Locate(ctx, s, auth.CreateProjects, id.Value)
 		if err != nil {
 			return catalog.Scope{}, err
 		}
 		return scope, good()
 	}
-	u, err := c.Person()
+	u, err := s.Caller.Person()
 	if err != nil {
 		return catalog.Scope{}, err
 	}
@@ -240,7 +242,7 @@ func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (
 		}
 		spec.DefaultBranch = r.DefaultBranch.Or(spec.DefaultBranch)
 		if v, ok := namespace.Visibilities[r.Visibility.Value]; ok && v != spec.Visibility {
-			if !s.Access.May(auth.OwnProject) {
+			if !s.Has(s.Access, auth.OwnProject) {
 				return endpoint.Forbidden("")
 			}
 			spec.Visibility = v
@@ -272,7 +274,7 @@ func (f *Family) change(ctx context.Context, s auth.Project, mutate func(*v1alph
 			return Project{}, err
 		}
 	}
-	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Caller, s.Access))
+	return f.show(ctx, catalog.Scope{Project: p, Groups: s.Scope.Groups}, viewed(s.Subject, s.Access))
 }
 
 func (f *Family) archive(ctx context.Context, s auth.Project, _ *endpoint.None) (Project, error) {

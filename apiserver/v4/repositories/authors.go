@@ -53,7 +53,7 @@ func (f *Family) authors(ctx context.Context, s auth.Project, groups []string) (
 		if err != nil {
 			return nil, err
 		}
-		if access.Sees() {
+		if s.Has(access, auth.ReadGroup) {
 			a.groups = append(a.groups, group)
 		}
 	}

@@ -33,10 +33,10 @@ const notAllowed = "You are not allowed to commit a changelog on this branch"
 
 func (f *Family) changelogTable() endpoint.Table {
 	return endpoint.Table{
-		endpoint.Get("/projects/{id}/repository/changelog", f.notes).Needs(auth.ReadCode).
+		endpoint.Get("/projects/{id}/repository/changelog", f.notes).Needs(auth.ReadCode).Asks(auth.ReadGroup).
 			Anonymous(endpoint.Served).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
 			Doc("Make a section of a changelog of the commits of a release, and commit nothing."),
-		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Needs(auth.PushCode).
+		endpoint.Post("/projects/{id}/repository/changelog", f.addNotes).Needs(auth.PushCode).Asks(auth.ReadGroup).
 			Anonymous(endpoint.Hidden).Denies(endpoint.Forbidden(notAllowed)).Status(http.StatusOK).Limited(changelogs, "changelog").Also(http.StatusUnprocessableEntity).
 			Doc("Make a section of a changelog of the commits of a release, and commit it to a file in the repository."),
 	}
