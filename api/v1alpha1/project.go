@@ -2,9 +2,14 @@ package v1alpha1
 
 import (
 	"cmp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// AnnotationPlannedStorage is on a project from when Forgeplane chooses the shard of its repository, before anything is made there. Its
+// value is the name of the shard and the UID of the project, separated by a slash. It does not count any more when status.storage is set.
+const AnnotationPlannedStorage = "forgeplane.dev/planned-storage"
 
 // ObjectFormat is the hash that a repository names its objects by.
 // +kubebuilder:validation:Enum=sha1;sha256
@@ -290,6 +295,21 @@ func (p *Project) NewList() ObjectList { return &ProjectList{} }
 
 // IDs returns where the declared id and the id in force are kept.
 func (p *Project) IDs() (spec, status *int64) { return &p.Spec.ID, &p.Status.ID }
+
+// PlanStorage writes down in the annotations of a project on which shard its repository is about to be made, until its status says that.
+func (p *Project) PlanStorage(name string) {
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, AnnotationPlannedStorage, name+"/"+string(p.UID))
+}
+
+// PlannedStorage returns the shard on which the repository may have been made although the status names none. It is empty where there is
+// no such shard. A plan that was copied from another project does not count.
+func (p *Project) PlannedStorage() string {
+	name, uid, _ := strings.Cut(p.Annotations[AnnotationPlannedStorage], "/")
+	if p.Status.Storage != "" || uid != string(p.UID) {
+		return ""
+	}
+	return name
+}
 
 // RESTID is the id that the REST API shows.
 func (p *Project) RESTID() int64 { return cmp.Or(p.Spec.ID, p.Status.ID) }

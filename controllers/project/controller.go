@@ -76,8 +76,8 @@ type Allocator interface {
 // New returns the controller.
 func New(b frame.Base, ids Allocator, repos *repository.Audited, o Options) *Controller {
 	c := &Controller{repositories: repos, ids: ids, importer: newImporter(o.Clock, repos.Tenant), options: o}
-	c.frame = frame.New(b, frame.WithIDs[*v1alpha1.Project](identifier{ids, c}), frame.WithClaims(catalog.ProjectClaims),
-		frame.WithFinalizer(Finalizer, c.remove), frame.WithTenant(repos.Tenant))
+	c.frame = frame.New(b, frame.WithIDs[*v1alpha1.Project](identifier{ids, c}), frame.WithAnnotations(c.planStorage),
+		frame.WithClaims(catalog.ProjectClaims), frame.WithFinalizer(Finalizer, c.remove), frame.WithTenant(repos.Tenant))
 	return c
 }
 
@@ -118,7 +118,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 
 // Reconcile brings one project up to date.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
-	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.adopt, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
+	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.recallStorage, c.adopt, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
 }
 
 // place puts the full path in force, unless it is not to be had.
@@ -223,6 +223,9 @@ func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 
 // remove lets the repository go with the project, or stay; the shard does not say any more then that the project has it.
 func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
+	if err := c.recallStorage(ctx, p); err != nil {
+		return err
+	}
 	if err := c.leave(ctx, p); err != nil {
 		return err
 	}

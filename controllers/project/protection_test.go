@@ -54,10 +54,9 @@ var _ = Describe("The protection of a project's default branch", func() {
 		}
 		of := func(path string) string { return "/apis/forgeplane.dev/v1alpha1/namespaces/" + namespace + path }
 		Expect(writes).To(ConsistOf(
-			"PATCH "+of("/projects/website"),
-			"PATCH "+of("/projects/website/status"), // the storage
+			"PATCH "+of("/projects/website"), // the id, the finalizer and the planned storage
 			"POST "+of("/protectedbranches"),
-			"PATCH "+of("/projects/website/status"), // the repository
+			"PATCH "+of("/projects/website/status"),
 			"PATCH "+of("/protectedbranches/"+made().Name+"/status"),
 			"PATCH /apis/forgeplane.dev/v1alpha1/repositorystorages/shard/status",
 		))

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -15,12 +16,43 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// chooseStorage picks the shard and writes the choice down before anything is made there, so that a crash cannot leave
-// one repository on two shards.
+// planStorage writes down the shard of a new project with its id, before anything is made there, so that a crash cannot leave one
+// repository on two shards. It leaves a project alone that has to wait for a shard.
+func (c *Controller) planStorage(ctx context.Context, p *v1alpha1.Project) (bool, error) {
+	if p.Status.Storage != "" || p.PlannedStorage() != "" {
+		return false, nil
+	}
+	chosen, err := c.pick(ctx, p)
+	if err != nil {
+		return false, nil //nolint:nilerr // the step that chooses the shard says what is wrong
+	}
+	p.PlanStorage(chosen)
+	return true, nil
+}
+
+// recallStorage puts the planned shard into force if the repository was begun there, as before a crash.
+func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) error {
+	planned := p.PlannedStorage()
+	if planned == "" {
+		return nil
+	}
+	switch begun, err := c.repositories.Owns(ctx, p, planned); {
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil // nothing can have been kept there
+	case err != nil:
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s, which may have the repository, cannot be read: %w", planned, err)
+	case begun:
+		p.Status.Storage = planned
+	}
+	return nil
+}
+
+// chooseStorage picks the shard, and writes the choice down before anything is made there unless it is the planned one.
 func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Status.Storage != "" {
 		return nil
 	}
+	planned := p.PlannedStorage()
 	chosen, err := c.pick(ctx, p)
 	if err != nil {
 		return err
@@ -30,6 +62,9 @@ func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) err
 	}
 	before := p.DeepCopy()
 	p.Status.Storage = chosen
+	if chosen == planned {
+		return nil
+	}
 	if err := c.writeStatus(ctx, before, p); err != nil {
 		return fmt.Errorf("writing down the storage: %w", err)
 	}

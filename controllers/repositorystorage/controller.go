@@ -2,6 +2,7 @@
 package repositorystorage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,7 +190,10 @@ func round(available, capacity, shown int64) int64 {
 	return available / percent * percent
 }
 
-func storage(obj client.Object) string { return obj.(*v1alpha1.Project).Status.Storage }
+func storage(obj client.Object) string {
+	p := obj.(*v1alpha1.Project)
+	return cmp.Or(p.Status.Storage, p.PlannedStorage())
+}
 
 func shardOf(_ context.Context, obj client.Object) []reconcile.Request {
 	var name string

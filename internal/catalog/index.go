@@ -35,7 +35,8 @@ const (
 	IndexMember = "member"
 	// IndexCreator holds the REST ids of the users who have made groups and projects over REST, in decimal.
 	IndexCreator = "creator"
-	// IndexStorage holds the name of the shard that a project is on, empty before one was chosen.
+	// IndexStorage holds the name of the shard that a project is on. It is empty before the status names one, and the shard on which the
+	// repository may have been made by then has the project too.
 	IndexStorage = "storage"
 )
 
@@ -142,7 +143,8 @@ func placeIndexes() []Index {
 			return []string{claimKey(Key(p.Namespace, p.Spec.GroupRef), p.Spec.Path)}
 		}},
 		{&v1alpha1.Project{}, IndexStorage, func(o client.Object) []string {
-			return []string{o.(*v1alpha1.Project).Status.Storage}
+			p := o.(*v1alpha1.Project)
+			return append(Text(p.PlannedStorage()), p.Status.Storage)
 		}},
 	}
 }

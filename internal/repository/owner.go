@@ -123,6 +123,16 @@ func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
 	return forget(file)
 }
 
+// Owns reports whether a shard says that a project has the repository at its path. It does from before the repository is there.
+func (r *Repositories) Owns(ctx context.Context, p *v1alpha1.Project, storage string) (bool, error) {
+	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
+	if err != nil {
+		return false, err
+	}
+	there, err := readOwner(s, ownerFile(s, OwnerName(p)))
+	return there != nil && there.Retained.Spec.Project.UID == string(p.UID), err
+}
+
 // Forget removes what the shard says, if it is still there.
 func (o *Owner) Forget() error { return forget(o.file) }
 
