@@ -138,6 +138,7 @@ func share(ctx context.Context, mgr ctrl.Manager, o *options, informers *informe
 	}
 	s.informers, s.catalog = informers, catalog.New(mgr.GetCache(), rules...)
 	s.catalog.Remember(informers)
+	s.catalog.LookUpIn(informers)
 	s.repositories = repository.New(engine, s.catalog).WithHome(o.home)
 	s.ids = ids.New(mgr.GetCache(), s.direct, s.direct, o.namespace, o.ids)
 	return s, s.repositories.Follow(ctx, mgr.GetCache())

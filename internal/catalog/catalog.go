@@ -25,6 +25,8 @@ type Catalog struct {
 	rootRules []RootGroupRule
 	// revisions is nil when nothing is remembered.
 	revisions Revisions
+	// indexed is nil when only the reader is asked.
+	indexed Indexed
 	// recalled are the roles of users; nil where nothing is remembered.
 	recalled *Memory[rolesIn, Roles]
 	// register is of the process that takes claims.
@@ -37,6 +39,15 @@ func New(reader client.Reader, rules ...RootGroupRule) *Catalog {
 	c.recalled = NewMemory[rolesIn, Roles](c, maxRoles, &v1alpha1.Membership{}, &v1alpha1.User{})
 	return c
 }
+
+// Indexed has the objects that the reader of a catalog reads, by their Go types as in "*v1alpha1.Group"; an informer.Factory does. It
+// reports false when the reader must be asked.
+type Indexed interface {
+	ByIndex(kind, index, key string) (found []any, ok bool)
+}
+
+// LookUpIn has the catalog look up in the indexes itself: where nothing or little is found, most of what the reader does is beside that.
+func (c *Catalog) LookUpIn(indexed Indexed) { c.indexed = indexed }
 
 // IgnoreNotFound returns nil for ErrNotFound, and other errors as they are.
 func IgnoreNotFound(err error) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,24 +78,40 @@ func Each(ctx context.Context, c *Catalog, l client.ObjectList, index string, ke
 		seen = map[types.UID]bool{}
 	}
 	for _, key := range keys {
-		if err := c.reader.List(ctx, l, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("looking up by %s: %w", index, err) // a key may be a digest
-		}
-		err := meta.EachListItem(l, func(item runtime.Object) error {
-			o := item.(client.Object)
+		err := c.withKey(ctx, l, index, key, func(o client.Object) {
 			if seen == nil {
 				visit(o)
 			} else if uid := o.GetUID(); !seen[uid] {
 				seen[uid] = true
 				visit(o)
 			}
-			return nil
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("looking up by %s: %w", index, err) // a key may be a digest
 		}
 	}
 	return nil
+}
+
+// withKey calls visit with the objects of the kind of a list that have one key in an index.
+func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key string, visit func(client.Object)) error {
+	if c.indexed != nil {
+		kind := strings.TrimSuffix(reflect.TypeOf(l).String(), "List")
+		if found, ok := c.indexed.ByIndex(kind, index, key); ok {
+			for _, o := range found {
+				visit(o.(client.Object))
+			}
+			return nil
+		}
+	}
+	l = l.DeepCopyObject().(client.ObjectList)
+	if err := c.reader.List(ctx, l, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	return meta.EachListItem(l, func(o runtime.Object) error {
+		visit(o.(client.Object))
+		return nil
+	})
 }
 
 // Get returns the object of one kind that has a name, or ErrNotFound; the namespace is empty for kinds that have none. It is a copy.

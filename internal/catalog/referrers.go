@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -90,16 +88,12 @@ func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Co
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
 		for _, key := range keys(ctx, obj) {
-			found := of.DeepCopyObject().(client.ObjectList)
-			err := c.reader.List(ctx, found, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy)
+			err := c.withKey(ctx, of, index, key, func(o client.Object) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+			})
 			if err != nil {
 				log.FromContext(ctx).Error(err, "Looking up what an object affects", "index", index, "key", key)
-				continue
 			}
-			_ = meta.EachListItem(found, func(o runtime.Object) error {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.(client.Object))})
-				return nil
-			})
 		}
 		return requests
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,10 @@ import (
 // content. Bookmarks do not count, and neither does what v1alpha1.Observing drops.
 type changes struct {
 	store cache.Store
-	mu    sync.Mutex
+	// index is the informer that has the store, and synced whether it was seen to have read everything.
+	index  cache.SharedIndexInformer
+	synced atomic.Bool
+	mu     sync.Mutex
 	// at are the latest change that the store has reached, and those that are on their way to it.
 	at []change
 	// known are the digests of what counts of the objects of a kind that is Observing; listing, those of a list that is being read.
@@ -33,6 +37,14 @@ type change struct {
 	version int64
 	// text is the version in decimal.
 	text string
+}
+
+// complete reports whether the store has had everything that there was when it began.
+func (c *changes) complete() bool {
+	if !c.synced.Load() && c.index.HasSynced() {
+		c.synced.Store(true)
+	}
+	return c.synced.Load()
 }
 
 // reached returns the version of the store.

@@ -11,6 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// fieldIndex begins the names of the indexes that controller-runtime makes of fields.
+const fieldIndex = "field:"
+
 // everywhere begins the keys under which controller-runtime indexes the objects of all namespaces together.
 const everywhere = "__all_namespaces/"
 
@@ -55,7 +58,7 @@ func (l *lean) AddIndexers(indexers cache.Indexers) error {
 func (l *lean) GetIndexer() cache.Indexer { return leanIndexer{l.SharedIndexInformer.GetIndexer(), l} }
 
 // isField reports whether an index is one that controller-runtime makes of a field.
-func isField(index string) bool { return strings.HasPrefix(index, "field:") }
+func isField(index string) bool { return strings.HasPrefix(index, fieldIndex) }
 
 // ofEverywhere leaves the keys of all namespaces; an object that has no namespace has only those.
 func ofEverywhere(values cache.IndexFunc) cache.IndexFunc {

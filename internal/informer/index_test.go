@@ -24,7 +24,7 @@ import (
 )
 
 // startCache starts a cache of controller-runtime that holds the ConfigMaps, with indexes of their teams and colours.
-func startCache(t *testing.T, options ctrlcache.Options, objects ...corev1.ConfigMap) (ctrlcache.Cache, *watch.FakeWatcher) {
+func startCache(t *testing.T, options ctrlcache.Options, objects ...corev1.ConfigMap) (ctrlcache.Cache, *Factory, *watch.FakeWatcher) {
 	t.Helper()
 	g := NewWithT(t)
 	events := watch.NewFake()
@@ -55,7 +55,7 @@ func startCache(t *testing.T, options ctrlcache.Options, objects ...corev1.Confi
 	go func() { ended <- c.Start(ctx) }()
 	t.Cleanup(func() { stop(); g.Expect(<-ended).To(Succeed()) })
 	g.Expect(c.WaitForCacheSync(t.Context())).To(BeTrue())
-	return c, events
+	return c, factory, events
 }
 
 func configMap(namespace, name, team, colour string) corev1.ConfigMap {
@@ -66,7 +66,7 @@ func configMap(namespace, name, team, colour string) corev1.ConfigMap {
 }
 
 func TestAFieldIsLookedUpInOneNamespaceAndInAll(t *testing.T) {
-	c, events := startCache(t, ctrlcache.Options{},
+	c, factory, events := startCache(t, ctrlcache.Options{},
 		configMap("a", "one", "web/shop", "red"), configMap("a", "two", "web/shop", "blue"),
 		configMap("b", "three", "web/shop", "red"), configMap("b", "four", "db", "red"))
 	names := func(options ...client.ListOption) func(g Gomega) []string {
@@ -98,10 +98,25 @@ func TestAFieldIsLookedUpInOneNamespaceAndInAll(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
+	direct := func(team string) (names []string) {
+		found, ok := factory.ByIndex("*v1.ConfigMap", "team", team)
+		g.Expect(ok).To(BeTrue())
+		for _, o := range found {
+			names = append(names, o.(*corev1.ConfigMap).Name)
+		}
+		return names
+	}
+	g.Expect(direct("web/shop")).To(ConsistOf("one", "two", "three"))
+	g.Expect(direct("shop")).To(BeEmpty())
+	for _, other := range [][2]string{{"*v1.Secret", "team"}, {"*v1.ConfigMap", "size"}} {
+		_, ok := factory.ByIndex(other[0], other[1], "web/shop")
+		g.Expect(ok).To(BeFalse(), "%v is for the cache to answer", other)
+	}
 	moved := configMap("a", "one", "db", "red")
 	moved.ResourceVersion = "2"
 	events.Modify(&moved)
 	g.Eventually(names(web)).Should(ConsistOf("two", "three"))
+	g.Expect(direct("web/shop")).To(ConsistOf("two", "three"))
 	g.Eventually(names(client.MatchingFields{"team": "db"}, client.InNamespace("a"))).Should(ConsistOf("one"))
 	events.Delete(&moved)
 	g.Eventually(names(client.MatchingFields{"team": "db"})).Should(ConsistOf("four"))
@@ -121,7 +136,7 @@ func TestObjectsShareWhatTheyHaveInCommon(t *testing.T) {
 	objects[2].OwnerReferences[0].UID = "2"
 	options := (&Factory{}).CacheOptions("platform", true)
 	options.ByObject = nil
-	c, _ := startCache(t, options, objects...)
+	c, _, _ := startCache(t, options, objects...)
 	var l corev1.ConfigMapList
 	g.Expect(c.List(t.Context(), &l, client.UnsafeDisableDeepCopy)).To(Succeed())
 	held := map[string]corev1.ConfigMap{}

@@ -79,9 +79,10 @@ const (
 type Cluster struct {
 	plane  *controlplane.ControlPlane
 	scheme *runtime.Scheme
-	// manager belongs to the reconciles that verbs call: it runs a cache and no controllers.
-	manager ctrl.Manager
-	writes  *Writes
+	// manager belongs to the reconciles that verbs call: it runs a cache and no controllers. informers are those of the cache.
+	manager   ctrl.Manager
+	informers *informer.Factory
+	writes    *Writes
 	// admin writes, and returns when the cache shows it; live reads past the cache.
 	admin, live client.Client
 	statuses    *statusWatch
@@ -107,7 +108,7 @@ func StartCluster() *Cluster {
 
 	c.live, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme})
 	Expect(err).NotTo(HaveOccurred())
-	c.manager = c.newManager(ctx, c.writes)
+	c.manager, c.informers = c.newManager(ctx, c.writes)
 	c.admin, err = client.New(c.plane.Administrator(), client.Options{Scheme: c.scheme, Cache: &client.CacheOptions{
 		Reader: c.manager.GetCache(), EnableReadYourWritesConsistency: ptr.To(true),
 	}})
@@ -167,7 +168,7 @@ func (c *Cluster) show(ctx context.Context, obj client.Object) (client.Object, e
 func (c *Cluster) Kubeconfig() string { return c.plane.Kubeconfig() }
 
 // newManager returns a manager that acts as the controllers do in production, its writes counted.
-func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
+func (c *Cluster) newManager(ctx context.Context, w *Writes) (ctrl.Manager, *informer.Factory) {
 	GinkgoHelper()
 	identity, err := c.plane.Identity(serviceAccount, "system:serviceaccounts", "system:serviceaccounts:"+PlatformNamespace)
 	Expect(err).NotTo(HaveOccurred())
@@ -175,10 +176,11 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	identity.Wrap(informer.ReadAhead)
 	// That is the name of the program in production, and so of its field manager.
 	identity.UserAgent = "forgeplane"
+	informers := &informer.Factory{}
 	mgr, err := ctrl.NewManager(identity, ctrl.Options{
 		Scheme:  c.scheme,
 		Metrics: server.Options{BindAddress: "0"},
-		Cache:   new(informer.Factory).CacheOptions(PlatformNamespace, true),
+		Cache:   informers.CacheOptions(PlatformNamespace, true),
 		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
 		// Several managers follow each other in one process.
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
@@ -186,7 +188,7 @@ func (c *Cluster) newManager(ctx context.Context, w *Writes) ctrl.Manager {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(index.Add(ctx, mgr.GetFieldIndexer())).To(Succeed())
 	Expect(index.AddForManagers(ctx, mgr.GetFieldIndexer())).To(Succeed())
-	return mgr
+	return mgr, informers
 }
 
 // start runs mgr until the function that it returns is called, or the spec or suite in which it was called ends.

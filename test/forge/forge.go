@@ -88,6 +88,7 @@ func New(c *Cluster, o Options) *Forge {
 	engine, err := git.NewEngine(ctx, git.Options{Limits: o.Limits})
 	Expect(err).NotTo(HaveOccurred())
 	cat := catalog.New(c.manager.GetCache(), o.RootGroups...)
+	cat.LookUpIn(c.informers)
 	if o.Mirrors == (remotemirror.Limits{}) {
 		o.Mirrors = remotemirror.DefaultLimits()
 	}

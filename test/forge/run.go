@@ -43,9 +43,10 @@ func (f *Forge) Run() *Running {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	r := &Running{forge: f, queues: queues{all: map[string]*queue{}}}
-	mgr := f.cluster.newManager(ctx, &r.Writes)
+	mgr, informers := f.cluster.newManager(ctx, &r.Writes)
 	r.cache = mgr.GetCache()
 	cat := catalog.New(mgr.GetCache(), f.options.RootGroups...)
+	cat.LookUpIn(informers)
 	Expect(controllers.Parts{
 		Client: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("forgeplane"), Catalog: cat,
 		IDs:          ids.New(mgr.GetCache(), mgr.GetAPIReader(), mgr.GetClient(), PlatformNamespace, f.options.IDs),
