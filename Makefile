@@ -83,7 +83,8 @@ verify: generate manifests ## Fail when generated files, formatting or go.mod ar
 	@sh hack/verify.sh $(MODULES)
 
 .PHONY: lint
-lint: ## Run the linters.
+lint: ## Run the linters, for code and for prose.
+	@$(GO) run ./hack/prose
 	@$(TOOL) golangci-lint run
 
 .PHONY: vulncheck
