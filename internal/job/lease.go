@@ -82,6 +82,9 @@ func (q *Queue) next(ctx context.Context) bool {
 	q.mu.Lock()
 	q.held[r.Key], q.last = l, r.Tenant
 	q.mu.Unlock()
+	if ctx.Err() != nil {
+		return false // Start gives it back
+	}
 	q.pool.Begin(r.Key, Job{
 		Tenant: tenant,
 		Run:    func(ctx context.Context, _ func(string)) error { return q.run(ctx, tenant, l) },
