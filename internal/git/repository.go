@@ -181,6 +181,9 @@ func (r *Repository) create(fill func(staged *Repository) error) error {
 		return err
 	}
 	err := r.stage(staging, fill)
+	if err == nil && os.Remove(staging) == nil {
+		return nil // only the empty directory was left
+	}
 	return errors.Join(err, r.discard(staging))
 }
 
@@ -207,6 +210,7 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 	if err := os.Rename(staged.dir, r.dir); err != nil {
 		return fmt.Errorf("putting %s into place: %w", r.dir, err)
 	}
+	_ = os.Remove(own)
 	return syncDir(filepath.Dir(r.dir))
 }
 
