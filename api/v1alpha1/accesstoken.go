@@ -6,15 +6,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TokenScope is one thing that a token may be used for.
+// TokenScope is something that a token can be used for.
 // +kubebuilder:validation:Enum=api;read_api;read_user;read_repository;write_repository;read_registry;write_registry;sudo
 type TokenScope string
 
-// The scopes, by the names that the interface document gives to them.
+// Scopes, with their names in the REST API.
 const (
-	// ScopeAPI allows everything that the user may do.
+	// ScopeAPI allows everything that the user can do.
 	ScopeAPI TokenScope = "api"
-	// ScopeReadAPI allows every reading call of the REST API.
+	// ScopeReadAPI allows every read request of the REST API.
 	ScopeReadAPI TokenScope = "read_api"
 	// ScopeReadUser allows reading users.
 	ScopeReadUser TokenScope = "read_user"
@@ -36,59 +36,62 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revoked) || !oldSelf.revoked || has(self.revoked) && self.revoked",message="a revoked token stays revoked: make a new one",fieldPath=".revoked"
 type AccessTokenSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// userRef names the user whom the token stands for; it cannot change.
+	// userRef refers to the user that the token authenticates. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change: make a new token"
 	// +required
 	UserRef Reference `json:"userRef"`
 
-	// description says what the token is for.
+	// description describes the purpose of the token.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// scopes limit what the token may be used for.
+	// scopes specifies what the token can be used for. At least one scope is required.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +required
 	Scopes []TokenScope `json:"scopes"`
 
-	// expiresAt is when the token ends to be accepted; never when omitted.
+	// expiresAt is the time at which the token expires. If omitted, the token never expires.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// revoked ends the token at once; it cannot be taken back.
+	// revoked ends the token at once. It cannot be undone. Defaults to false.
 	// +optional
 	Revoked bool `json:"revoked,omitempty"`
 
-	// secretRef names the Secret, in the namespace of the platform, that holds the token's value, or receives a
-	// generated one when the Secret or its key is missing. Deleting the key gives the token a new value.
+	// secretRef refers to the key of the Secret, in the namespace of the platform, that contains the value of the token. If the Secret or
+	// its key is missing, Forgeplane generates a value and stores it there. Deleting the key gives the token a new value. Exactly one of
+	// secretRef and digest must be set.
 	// +optional
 	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
 
-	// digest is the SHA-256, in lower-case hexadecimal, of a value that only its user keeps. Tokens that are made over REST have
-	// it instead of secretRef. To set it takes the verb pin, and it cannot change.
+	// digest is the SHA-256, in lower-case hexadecimal, of a value that only the user has. Tokens that are created over REST have a digest
+	// instead of a secretRef. Only those who have the verb pin can set it. It cannot change once set.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="digest must be a SHA-256 in lower-case hexadecimal: 64 characters"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }
 
-// AccessTokenStatus is what Forgeplane observed of a token.
+// AccessTokenStatus is the observed state of a personal access token.
 type AccessTokenStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// digest is the SHA-256 of the value that is accepted, in lower-case hexadecimal: that of spec.digest, or of what is in the Secret.
+	// digest is the SHA-256, in lower-case hexadecimal, of the value that Forgeplane accepts: spec.digest, or the digest of the value in
+	// the Secret.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`
@@ -110,11 +113,11 @@ type AccessToken struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec AccessTokenSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status AccessTokenStatus `json:"status,omitempty"`
@@ -126,13 +129,13 @@ func (t *AccessToken) GetCommonStatus() *CommonStatus { return &t.Status.CommonS
 // NewList returns an empty list of the kind.
 func (t *AccessToken) NewList() ObjectList { return &AccessTokenList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (t *AccessToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (t *AccessToken) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
 
-// AccessTokenList is a list of tokens.
+// AccessTokenList is a list of personal access tokens.
 // +kubebuilder:object:root=true
 type AccessTokenList struct {
 	metav1.TypeMeta `json:",inline"`

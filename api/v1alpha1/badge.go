@@ -6,76 +6,79 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BadgeSpec declares an image with a link, which is shown for a project or for every project below a group.
+// BadgeSpec declares an image with a link, which is shown for one project or for every project below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
 // +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
 type BadgeSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef names a project in the same namespace.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef names a group in the same namespace: every project below it shows the badge.
+	// groupRef refers to a group in the same namespace. Every project below it shows the badge. It cannot change.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
-	// name is what people call the badge; several may have the same.
+	// name is the display name of the badge. It need not be unique.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// linkURL is where the badge leads: http or https, with placeholders such as %{project_path}.
+	// linkURL is the URL that the badge links to. It must be an http or https URL without credentials, and can contain placeholders such
+	// as %{project_path}.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="linkURL is to begin with http:// or https:// and a host"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="linkURL is not to hold spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="linkURL is not to hold credentials: everybody who sees the project sees it"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="linkURL must begin with http:// or https:// and a host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="linkURL must not contain spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="linkURL must not contain credentials: everybody who sees the project sees it"
 	// +required
 	LinkURL string `json:"linkURL"`
 
-	// imageURL is where the image is: http or https, with placeholders such as %{default_branch}.
+	// imageURL is the URL of the image. It must be an http or https URL without credentials, and can contain placeholders such as
+	// %{default_branch}.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="imageURL is to begin with http:// or https:// and a host"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="imageURL is not to hold spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="imageURL is not to hold credentials: everybody who sees the project sees it"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[hH][tT][tT][pP][sS]?://[^/?#:]')",message="imageURL must begin with http:// or https:// and a host"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x20\\\\x7f<>\"\\\\\\\\^`]')",message="imageURL must not contain spaces, control characters, quotes, angle brackets, carets, grave accents or backslashes: write them with a percent sign, as in %20"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^:]+://[^/?#]*@')",message="imageURL must not contain credentials: everybody who sees the project sees it"
 	// +required
 	ImageURL string `json:"imageURL"`
 }
 
-// BadgeStatus is what Forgeplane observed of a badge.
+// BadgeStatus is the observed state of a badge.
 type BadgeStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// targetPath is the full path of the project or group.
+	// targetPath is the full path of the project or group that the object belongs to.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// renderedLinkURL is linkURL with its placeholders filled in; what has no value is left as it is.
+	// renderedLinkURL is linkURL with the values of its placeholders. A placeholder without a value stays as it is.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	RenderedLinkURL string `json:"renderedLinkURL,omitempty"`
 
-	// renderedImageURL is imageURL with its placeholders filled in; what has no value is left as it is.
+	// renderedImageURL is imageURL with the values of its placeholders. A placeholder without a value stays as it is.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	RenderedImageURL string `json:"renderedImageURL,omitempty"`
 }
 
-// Badge is an image with a link that a project shows.
+// Badge is an image with a link that one project, or every project below a group, shows.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=bdg,categories=forge
@@ -93,11 +96,11 @@ type Badge struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec BadgeSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status BadgeStatus `json:"status,omitempty"`
@@ -109,13 +112,13 @@ func (b *Badge) GetCommonStatus() *CommonStatus { return &b.Status.CommonStatus 
 // NewList returns an empty list of the kind.
 func (b *Badge) NewList() ObjectList { return &BadgeList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (b *Badge) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (b *Badge) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (b *Badge) TargetRefs() (project, group *Reference) { return b.Spec.ProjectRef, b.Spec.GroupRef }
 
 // BadgeList is a list of badges.

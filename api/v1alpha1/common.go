@@ -1,16 +1,16 @@
 package v1alpha1
 
-// Reference names one object by its name, path or id; exactly one of these is set.
+// Reference refers to one object by its name, path or id. Exactly one of these fields must be set.
 // +kubebuilder:validation:ExactlyOneOf=name;path;id
 // +structType=atomic
 type Reference struct {
-	// name is the metadata.name of an object in the same namespace, or of a cluster-scoped one.
+	// name is the metadata.name of an object in the same namespace, or of a cluster-scoped object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// path is the full path of a group or project, or the username of a user.
+	// path is the full path of a group or project, or the username of a user. It is case-insensitive.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -22,35 +22,36 @@ type Reference struct {
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// uid is the metadata.uid of the object that is meant, beside its name, path or id: where it is given, one that is made anew under
-	// the same name, path or id is not meant. The REST API gives it beside every id that it writes.
+	// uid is the metadata.uid of the object, in addition to its name, path or id. If set, the reference does not resolve to another object
+	// that later gets the same name, path or id. The REST API sets it together with every id that it writes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	UID string `json:"uid,omitempty"`
 }
 
-// LocalSecretReference names a Secret: in the same namespace where it is declared, and in that of the platform in a status.
+// LocalSecretReference refers to a Secret. In a spec, the Secret is in the namespace of the object. In a status, it is in the namespace of
+// the platform.
 // +structType=atomic
 type LocalSecretReference struct {
-	// name of the Secret.
+	// name is the metadata.name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 }
 
-// SecretKeyReference names one key of a Secret. A cluster-scoped object means a Secret in the
-// namespace of the platform.
+// SecretKeyReference refers to one key of a Secret. In a namespaced object, the Secret is in the namespace of the object. In a
+// cluster-scoped object, it is in the namespace of the platform.
 // +structType=atomic
 type SecretKeyReference struct {
-	// name of the Secret.
+	// name is the metadata.name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 
-	// key in the Secret's data.
+	// key is the key in the data of the Secret. Defaults to token.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
@@ -59,46 +60,46 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Visibility says who may see a group or project.
+// Visibility specifies who can see a group or project.
 // +kubebuilder:validation:Enum=Private;Internal;Public
 type Visibility string
 
-// The visibilities, from the narrowest to the widest.
+// Visibilities, from the narrowest to the widest.
 const (
-	// VisibilityPrivate is for members only.
+	// VisibilityPrivate shows the group or project to its members only.
 	VisibilityPrivate Visibility = "Private"
-	// VisibilityInternal is for every user who is signed in.
+	// VisibilityInternal shows the group or project to every user who is signed in.
 	VisibilityInternal Visibility = "Internal"
-	// VisibilityPublic is for everybody.
+	// VisibilityPublic shows the group or project to everybody.
 	VisibilityPublic Visibility = "Public"
 )
 
-// Role is what a member may do, by the name that the interface document gives to it.
+// Role is the role of a member. Each role includes the permissions of the lower ones.
 // +kubebuilder:validation:Enum=Guest;Reporter;Developer;Maintainer;Owner
 type Role string
 
-// The roles, from the least to the most.
+// Roles, from the lowest to the highest.
 const (
-	// RoleGuest sees a project, but not the code of a private one.
+	// RoleGuest can see a project, but not the code of a private project.
 	RoleGuest Role = "Guest"
-	// RoleReporter reads the code.
+	// RoleReporter can read the code.
 	RoleReporter Role = "Reporter"
-	// RoleDeveloper pushes to branches that are not protected.
+	// RoleDeveloper can push to branches that are not protected.
 	RoleDeveloper Role = "Developer"
-	// RoleMaintainer pushes to protected branches and changes settings.
+	// RoleMaintainer can push to protected branches and change settings.
 	RoleMaintainer Role = "Maintainer"
-	// RoleOwner does everything within a group or project.
+	// RoleOwner can do everything within a group or project.
 	RoleOwner Role = "Owner"
 )
 
-// DeletionPolicy says what happens to the data behind an object when the object is deleted.
+// DeletionPolicy specifies what happens to the data of an object when the object is deleted.
 // +kubebuilder:validation:Enum=Delete;Retain
 type DeletionPolicy string
 
-// The deletion policies.
+// Deletion policies.
 const (
 	// DeletionPolicyDelete removes the data with the object.
 	DeletionPolicyDelete DeletionPolicy = "Delete"
-	// DeletionPolicyRetain leaves the data where it is, with a record of whose it was.
+	// DeletionPolicyRetain leaves the data where it is, and records the object that it belonged to.
 	DeletionPolicyRetain DeletionPolicy = "Retain"
 )

@@ -6,39 +6,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeployKeyAccess says what a deploy key may do.
+// DeployKeyAccess specifies what a deploy key can do.
 // +kubebuilder:validation:Enum=ReadOnly;ReadWrite
 type DeployKeyAccess string
 
-// What a deploy key may do.
+// Access of deploy keys.
 const (
-	// DeployKeyReadOnly clones and fetches.
+	// DeployKeyReadOnly allows clone and fetch.
 	DeployKeyReadOnly DeployKeyAccess = "ReadOnly"
-	// DeployKeyReadWrite pushes as well.
+	// DeployKeyReadWrite allows clone, fetch and push.
 	DeployKeyReadWrite DeployKeyAccess = "ReadWrite"
 )
 
 // DeployKeySpec declares an SSH key that machines use for one project.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type DeployKeySpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef names a project in the same namespace; it cannot change.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
-	// title says what the key is for.
+	// title describes the purpose of the key.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +required
 	Title string `json:"title"`
 
-	// publicKey in the form of an authorized_keys line; it cannot change.
+	// publicKey is the public key, in the format of a line of authorized_keys. It cannot change.
 	// +kubebuilder:validation:MinLength=16
 	// +kubebuilder:validation:MaxLength=8192
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="publicKey cannot change: make a new key"
@@ -46,26 +47,26 @@ type DeployKeySpec struct {
 	// +required
 	PublicKey string `json:"publicKey"`
 
-	// access says whether the key may push.
+	// access specifies whether the key can push. Defaults to ReadOnly.
 	// +kubebuilder:default=ReadOnly
 	// +optional
 	Access DeployKeyAccess `json:"access,omitempty"`
 }
 
-// DeployKeyStatus is what Forgeplane observed of a deploy key.
+// DeployKeyStatus is the observed state of a deploy key.
 type DeployKeyStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// fingerprintMD5 is the older form, pairs of hexadecimal digits with colons between.
+	// fingerprintMD5 is the MD5 fingerprint of the key: pairs of hexadecimal digits, separated by colons.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	FingerprintMD5 string `json:"fingerprintMD5,omitempty"`
 
-	// fingerprintSHA256 is the form that ssh-keygen -l prints.
+	// fingerprintSHA256 is the SHA-256 fingerprint of the key, in the format of ssh-keygen -l.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	FingerprintSHA256 string `json:"fingerprintSHA256,omitempty"`
@@ -89,11 +90,11 @@ type DeployKey struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec DeployKeySpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status DeployKeyStatus `json:"status,omitempty"`
@@ -105,13 +106,13 @@ func (k *DeployKey) GetCommonStatus() *CommonStatus { return &k.Status.CommonSta
 // NewList returns an empty list of the kind.
 func (k *DeployKey) NewList() ObjectList { return &DeployKeyList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (k *DeployKey) IDs() (spec, status *int64) { return &k.Spec.ID, &k.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (k *DeployKey) RESTID() int64 { return cmp.Or(k.Spec.ID, k.Status.ID) }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (k *DeployKey) TargetRefs() (project, group *Reference) { return &k.Spec.ProjectRef, nil }
 
 // DeployKeyList is a list of deploy keys.

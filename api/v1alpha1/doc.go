@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the kinds of Forgeplane, group forgeplane.dev: what a team or an
-// administrator declares about a software forge.
+// Package v1alpha1 contains the kinds of Forgeplane, in the API group forgeplane.dev: everything that a team or an administrator declares
+// about a software forge.
 //
 // +kubebuilder:object:generate=true
 // +groupName=forgeplane.dev

@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NamespacesFrom says which namespaces may hang their groups below a group.
+// NamespacesFrom specifies which namespaces can have groups below a group.
 // +kubebuilder:validation:Enum=Same;Selector;All
 type NamespacesFrom string
 
-// The choices of allowedNamespaces.
+// Values of NamespacesFrom.
 const (
-	// NamespacesFromSame admits the group's own namespace only.
+	// NamespacesFromSame admits only the namespace of the group itself.
 	NamespacesFromSame NamespacesFrom = "Same"
 	// NamespacesFromSelector admits namespaces by their labels.
 	NamespacesFromSelector NamespacesFrom = "Selector"
@@ -20,22 +20,23 @@ const (
 	NamespacesFromAll NamespacesFrom = "All"
 )
 
-// AllowedNamespaces selects the namespaces whose groups may name this one as their parent.
+// AllowedNamespaces selects the namespaces whose groups can name this group as their parent.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector goes with from: Selector, and only with it"
 type AllowedNamespaces struct {
-	// from says which namespaces are admitted.
+	// from specifies which namespaces are admitted: Same is only the namespace of the group, Selector is the namespaces that match
+	// selector, and All is every namespace. Defaults to Same.
 	// +kubebuilder:default=Same
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
 
-	// selector matches the labels of the namespaces that are admitted.
+	// selector matches the labels of the namespaces that are admitted. It must be set if from is Selector, and must not be set otherwise.
 	// +optional
 	Selector *NamespaceSelector `json:"selector,omitempty"`
 }
 
-// NamespaceSelector matches namespaces that carry all of the labels.
+// NamespaceSelector matches namespaces that have all of the labels.
 type NamespaceSelector struct {
-	// matchLabels are the labels that a namespace is to carry, with their values.
+	// matchLabels are the labels that a namespace must have, with their values. A namespace must have all of them.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +required
@@ -46,83 +47,88 @@ type NamespaceSelector struct {
 // +kubebuilder:validation:MaxLength=63
 type LabelValue string
 
-// LabelPersonal marks the group that holds the personal projects of a user; its value is the user's id.
+// LabelPersonal marks the group that contains the personal projects of a user. Its value is the id of the user.
 const LabelPersonal = "forgeplane.dev/personal"
 
-// AnnotationPersonal is beside LabelPersonal; its value is the UID of the user. One who is made anew under the id is somebody else.
+// AnnotationPersonal accompanies LabelPersonal. Its value is the UID of the user: a user who is created again with the same id is a
+// different user.
 const AnnotationPersonal = "forgeplane.dev/personal-uid"
 
-// LabelCreator is on groups and projects that were made over REST; its value is the id of the user who made them, against whose
-// limits they count.
+// LabelCreator is on groups and projects that were created over REST. Its value is the id of the user who created them. They count against
+// the limits of this user.
 const LabelCreator = "forgeplane.dev/creator"
 
-// AnnotationOwner is on a group that was made over REST until the Membership that makes its creator the owner is there; its value is the
-// id and the UID of the User, as in 7/3f0c…. To set it takes the verb pin.
+// AnnotationOwner is on a group that was created over REST until the Membership that makes its creator the owner exists. Its value is the
+// id and the UID of the User, as in 7/3f0c…. Only those who have the verb pin can set it.
 const AnnotationOwner = "forgeplane.dev/owner"
 
 // GroupSpec declares a group.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type GroupSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// path is the group's own segment of its full path.
+	// path is the group's own segment of its full path. It must not end in .git or .atom.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
-	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.git') && !self.endsWith('.atom')",message="path is not to end in .git or .atom"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('.git') && !self.endsWith('.atom')",message="path must not end in .git or .atom"
 	// +required
 	Path string `json:"path"`
 
-	// name is what people call the group; the path when omitted.
+	// name is the display name of the group. Defaults to the path.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// description says what the group is for.
+	// description describes the purpose of the group.
 	// +kubebuilder:validation:MaxLength=500
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// parentRef names the group above; none makes it a root group. A parent in another namespace is named by path
-	// or id, and admits this namespace in its allowedNamespaces.
+	// parentRef refers to the parent group. If omitted, the group is a root group. A parent in another namespace must be named by path or
+	// id, and must admit this namespace in its allowedNamespaces.
 	// +optional
 	ParentRef *Reference `json:"parentRef,omitempty"`
 
-	// allowedNamespaces says whose groups may name this one as their parent; its own namespace's when omitted.
+	// allowedNamespaces selects the namespaces whose groups can name this group as their parent. Defaults to the namespace of the group
+	// itself.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 
-	// visibility says who may see the group. What is below a group is never seen by more people than the group.
+	// visibility specifies who can see the group: Private is its members, Internal is every user who is signed in, and Public is
+	// everybody. The groups and projects below are never visible to more people than the group. Defaults to Private.
 	// +kubebuilder:default=Private
 	// +optional
 	Visibility Visibility `json:"visibility,omitempty"`
 }
 
-// GroupStatus is what Forgeplane observed of a group.
+// GroupStatus is the observed state of a group.
 type GroupStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// parentRef is the path or id in spec.parentRef, with the uid of the group that it led to. Another one that gets the path or id later is
-	// not followed into another namespace.
+	// parentRef is the path or id in spec.parentRef, with the uid of the group that it led to. If a group of another namespace gets the
+	// path or id later, the reference does not follow it.
 	// +optional
 	ParentRef *Reference `json:"parentRef,omitempty"`
 
-	// fullPath is the paths of the groups above and the group's own, joined by slashes; empty while another object holds it.
+	// fullPath is the full path of the group: the paths of the groups above and its own path, joined by slashes. It is empty while the
+	// group does not hold it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	FullPath string `json:"fullPath,omitempty"`
 }
 
-// Group holds projects and other groups, and what they inherit.
+// Group contains projects and other groups, which inherit its members and settings.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=fgroup,categories=forge
@@ -138,11 +144,11 @@ type Group struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec GroupSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status GroupStatus `json:"status,omitempty"`
@@ -154,10 +160,10 @@ func (g *Group) GetCommonStatus() *CommonStatus { return &g.Status.CommonStatus 
 // NewList returns an empty list of the kind.
 func (g *Group) NewList() ObjectList { return &GroupList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (g *Group) IDs() (spec, status *int64) { return &g.Spec.ID, &g.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (g *Group) RESTID() int64 { return cmp.Or(g.Spec.ID, g.Status.ID) }
 
 // GroupList is a list of groups.

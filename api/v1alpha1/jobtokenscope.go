@@ -4,73 +4,75 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // AllowlistEntry lets in the job tokens of one project.
 type AllowlistEntry struct {
-	// projectRef names a project: by name one of the same namespace, by path or id one of any.
+	// projectRef refers to a project: by name in the same namespace, by path or id in any namespace.
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 }
 
-// JobTokenScopeSpec declares which projects' job tokens may be used in a project.
+// JobTokenScopeSpec declares the projects whose job tokens can be used in a project.
 type JobTokenScopeSpec struct {
-	// projectRef names a project in the same namespace; it cannot change.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
-	// inboundEnabled keeps out the job tokens of all projects but the project itself and those in allowlist. While it is
-	// false, the job tokens of every project may do what their users may do.
+	// inboundEnabled specifies whether the allowlist is in force. If true, only the job tokens of the project itself and of the projects
+	// in allowlist are let in. If false, the job tokens of every project can do what their users can do. Defaults to true.
 	// +kubebuilder:default=true
 	// +optional
 	InboundEnabled *bool `json:"inboundEnabled,omitempty"`
 
-	// allowlist has the other projects whose job tokens are let in.
+	// allowlist lists the other projects whose job tokens are let in.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	Allowlist []AllowlistEntry `json:"allowlist,omitempty"`
 }
 
-// Restricted reports whether only the job tokens of the project itself and those of the allowlist are let in.
+// Restricted reports whether only the job tokens of the project itself and of the projects in the allowlist are let in.
 func (s *JobTokenScopeSpec) Restricted() bool { return s.InboundEnabled == nil || *s.InboundEnabled }
 
-// ObservedAllowlistEntry is what an entry of an allowlist leads to.
+// ObservedAllowlistEntry is the project that an entry of an allowlist leads to.
 type ObservedAllowlistEntry struct {
-	// id of the project. Of a project in another namespace that is not public it is shown where it was declared.
+	// id is the integer id of the project. For a project in another namespace that is not public, it is shown only if the entry declares
+	// it.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// path is the full path of the project, shown likewise.
+	// path is the full path of the project. For a project in another namespace that is not public, it is shown only if the entry declares
+	// it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// resolved is true when the entry leads to a project, whose job tokens are let in.
+	// resolved is true if the entry leads to a project. The job tokens of this project are let in.
 	Resolved bool `json:"resolved"`
 }
 
-// JobTokenScopeStatus is what Forgeplane observed of a job token scope.
+// JobTokenScopeStatus is the observed state of a job token scope.
 type JobTokenScopeStatus struct {
 	CommonStatus `json:",inline"`
 
-	// targetPath is the full path of the project.
+	// targetPath is the full path of the project that the object belongs to.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// allowlist is what the entries of the declared one lead to, in the same order.
+	// allowlist lists the projects that the entries of spec.allowlist lead to, in the same order.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	Allowlist []ObservedAllowlistEntry `json:"allowlist,omitempty"`
 
-	// recordedAllowlist has the entries of the declared one that name a project by path or id alone, each with the uid of the project
-	// that it led to: another project that gets the path or id later, in another namespace, is not let in.
+	// recordedAllowlist lists the entries of spec.allowlist that name a project by path or id alone, each with the uid of the project that
+	// it led to. If a project of another namespace gets the path or id later, it is not let in.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	RecordedAllowlist []AllowlistEntry `json:"recordedAllowlist,omitempty"`
 }
 
-// JobTokenScope says which projects' job tokens may be used in a project.
+// JobTokenScope specifies the projects whose job tokens can be used in a project.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=jts,categories=forge
@@ -85,11 +87,11 @@ type JobTokenScope struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec JobTokenScopeSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status JobTokenScopeStatus `json:"status,omitempty"`
@@ -101,7 +103,7 @@ func (s *JobTokenScope) GetCommonStatus() *CommonStatus { return &s.Status.Commo
 // NewList returns an empty list of the kind.
 func (s *JobTokenScope) NewList() ObjectList { return &JobTokenScopeList{} }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (s *JobTokenScope) TargetRefs() (project, group *Reference) { return &s.Spec.ProjectRef, nil }
 
 // JobTokenScopeList is a list of job token scopes.

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Kinds returns an empty object of every kind of this package. It is the one list of them: what is done for all kinds goes by it.
+// Kinds returns an empty object of every kind of this package. Code that applies to all kinds must use this list.
 func Kinds() []Object {
 	return []Object{
 		&AccessToken{},
@@ -47,18 +47,19 @@ type ObjectList interface {
 // +kubebuilder:object:generate=false
 type Identified interface {
 	Object
-	// IDs returns where the declared id and the id in force are kept.
+	// IDs returns the addresses of the declared id and of the id that is in force.
 	IDs() (spec, status *int64)
-	// RESTID is the id that the REST API shows: the declared one, and the one in force while a replace has dropped that. It is 0 as long
-	// as the object has none, and the REST API does not know it.
+	// RESTID returns the id that the REST API shows: the declared id, or the id in force if a replace has dropped the declared one. It is
+	// 0 until the object has an id; the REST API does not show the object until then.
 	RESTID() int64
 }
 
-// Observing is an object of a kind whose status shows what is in a repository, and so changes with every push.
+// Observing is an object of a kind whose status shows the content of a repository, and therefore changes with every push.
 // +kubebuilder:object:generate=false
 type Observing interface {
 	Object
-	// DropObserved clears what the status shows of the repository. What is remembered of objects of the kind is not made of that.
+	// DropObserved clears the fields of the status that show the content of the repository. Nothing that is remembered of objects of the
+	// kind depends on them.
 	DropObserved()
 }
 
@@ -66,6 +67,6 @@ type Observing interface {
 // +kubebuilder:object:generate=false
 type Targeted interface {
 	Object
-	// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+	// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 	TargetRefs() (project, group *Reference)
 }

@@ -6,78 +6,80 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelSpec declares a label for the issues and merge requests of a project, or of all that are below a group.
+// LabelSpec declares a label for the issues and merge requests of one project, or of all projects below a group.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
 // +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
-// +kubebuilder:validation:XValidation:rule="!has(self.priority) || has(self.projectRef)",message="priority is that of a project's label: a project gives priorities to labels of its groups in its own labelPriorities",fieldPath=".priority"
+// +kubebuilder:validation:XValidation:rule="!has(self.priority) || has(self.projectRef)",message="priority can be set only for a project's label: set the priority of a group's label in labelPriorities of each project",fieldPath=".priority"
 type LabelSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef names a project in the same namespace.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef names a group in the same namespace: every project below it inherits the label.
+	// groupRef refers to a group in the same namespace. Every project below it inherits the label. It cannot change.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
-	// title is what the label says, without commas and without blanks around it. A project has each title once, its groups'
-	// labels included.
+	// title is the text of the label. It must not contain commas, and must not begin or end with a space. It is unique in a project,
+	// including the labels of its groups.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[^\x00-\x20,\x7f]([^\x00-\x1f,\x7f]*[^\x00-\x20,\x7f])?$`
 	// +required
 	Title string `json:"title"`
 
-	// color of the background: #RGB or #RRGGBB, or the name of a color of CSS.
+	// color is the background color: #RGB, #RRGGBB or the name of a CSS color, such as orange.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]{3,20})$`
 	// +required
 	Color string `json:"color"`
 
-	// description says in Markdown what the label is for.
+	// description describes the purpose of the label, in Markdown.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// priority of a project's label among those of the project: 0 is the highest. Without one it comes after all that have one.
+	// priority is the priority of a project's label in the project. 0 is the highest. A label without a priority comes after all labels
+	// that have one. It must not be set for a group's label: the labelPriorities of each project set its priority.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 }
 
-// LabelStatus is what Forgeplane observed of a label.
+// LabelStatus is the observed state of a label.
 type LabelStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// targetPath is the full path of the project or group.
+	// targetPath is the full path of the project or group that the object belongs to.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// color as #RGB or #RRGGBB.
+	// color is the background color as #RGB or #RRGGBB.
 	// +kubebuilder:validation:MaxLength=7
 	// +optional
 	Color string `json:"color,omitempty"`
 
-	// textColor is the color of a text that can be read on the background.
+	// textColor is a color for text that is readable on the background, as #RRGGBB.
 	// +kubebuilder:validation:MaxLength=7
 	// +optional
 	TextColor string `json:"textColor,omitempty"`
 }
 
-// Label is what issues and merge requests are marked with.
+// Label marks issues and merge requests, in one project or in all projects below a group.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=flabel,categories=forge
@@ -97,11 +99,11 @@ type Label struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec LabelSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status LabelStatus `json:"status,omitempty"`
@@ -113,13 +115,13 @@ func (l *Label) GetCommonStatus() *CommonStatus { return &l.Status.CommonStatus 
 // NewList returns an empty list of the kind.
 func (l *Label) NewList() ObjectList { return &LabelList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (l *Label) IDs() (spec, status *int64) { return &l.Spec.ID, &l.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (l *Label) RESTID() int64 { return cmp.Or(l.Spec.ID, l.Status.ID) }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (l *Label) TargetRefs() (project, group *Reference) { return l.Spec.ProjectRef, l.Spec.GroupRef }
 
 // LabelList is a list of labels.

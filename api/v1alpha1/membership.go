@@ -7,47 +7,47 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
 // +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
 type MembershipSpec struct {
-	// userRef names the user; it cannot change.
+	// userRef refers to the user. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="userRef cannot change"
 	// +required
 	UserRef Reference `json:"userRef"`
 
-	// projectRef names a project in the same namespace.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef names a group in the same namespace.
+	// groupRef refers to a group in the same namespace. It cannot change.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
-	// role that the user gets.
+	// role is the role that the user gets.
 	// +required
 	Role Role `json:"role"`
 
-	// expiresAt is when the membership ends; never when omitted.
+	// expiresAt is the time at which the membership ends. If omitted, the membership never ends.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
-// MembershipStatus is what Forgeplane observed of a membership.
+// MembershipStatus is the observed state of a membership.
 type MembershipStatus struct {
 	CommonStatus `json:",inline"`
 
-	// userID is the id of the user.
+	// userID is the integer id of the user.
 	// +optional
 	UserID int64 `json:"userID,omitempty"`
 
-	// targetPath is the full path of the group or project.
+	// targetPath is the full path of the project or group that the object belongs to.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// effectiveRole is the highest role that the user has there, from this membership or one further up.
+	// effectiveRole is the highest role that the user has in the group or project, from this membership or from one of a group above.
 	// +optional
 	EffectiveRole Role `json:"effectiveRole,omitempty"`
 }
 
-// Membership gives a user a role in a group or project.
+// Membership gives a user a role in a group or project, and in everything below it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=member,categories=forge
@@ -64,11 +64,11 @@ type Membership struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec MembershipSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status MembershipStatus `json:"status,omitempty"`
@@ -80,7 +80,7 @@ func (m *Membership) GetCommonStatus() *CommonStatus { return &m.Status.CommonSt
 // NewList returns an empty list of the kind.
 func (m *Membership) NewList() ObjectList { return &MembershipList{} }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (m *Membership) TargetRefs() (project, group *Reference) {
 	return m.Spec.ProjectRef, m.Spec.GroupRef
 }

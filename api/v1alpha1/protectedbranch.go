@@ -6,20 +6,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelDefaultProtection marks the ProtectedBranch that a project makes for its default branch. A ProtectedBranch of
-// the same branch without it takes over.
+// LabelDefaultProtection marks the ProtectedBranch that Forgeplane creates for the default branch of a project. A ProtectedBranch of the
+// same branch without this label takes over.
 const LabelDefaultProtection = "forgeplane.dev/default-protection"
 
-// AnnotationAccessLevelIDs holds the REST ids of a ProtectedBranch's access levels. Forgeplane keeps it.
+// AnnotationAccessLevelIDs contains the REST ids of the access levels of a ProtectedBranch. Forgeplane maintains it.
 const AnnotationAccessLevelIDs = "forgeplane.dev/access-level-ids"
 
-// AccessRole is a role that an access level asks for.
+// AccessRole is the role that an access level requires.
 // +kubebuilder:validation:Enum=NoOne;Developer;Maintainer;Admin
 type AccessRole string
 
-// The roles of access levels, with the numbers of the REST API: 0, 30, 40 and 60.
+// Roles of access levels, with their numbers in the REST API: 0, 30, 40 and 60.
 const (
-	// AccessNoOne lets nobody through (0).
+	// AccessNoOne lets nobody through, not even administrators (0).
 	AccessNoOne AccessRole = "NoOne"
 	// AccessDeveloper lets Developers and Maintainers through (30).
 	AccessDeveloper AccessRole = "Developer"
@@ -29,50 +29,53 @@ const (
 	AccessAdmin AccessRole = "Admin"
 )
 
-// AccessLevel lets somebody through: everybody of a role, one user, the members of a group, or a deploy key.
+// AccessLevel lets somebody through: everybody with a role, one user, the members of a group, or a deploy key. Exactly one field must be
+// set.
 // +kubebuilder:validation:ExactlyOneOf=role;userRef;groupRef;deployKeyRef
 type AccessLevel struct {
-	// role lets through who has at least this role in the project.
+	// role lets through everybody who has at least this role in the project. Admin lets through administrators, and NoOne lets through
+	// nobody.
 	// +optional
 	Role AccessRole `json:"role,omitempty"`
 
-	// userRef lets one user through, if he is at least Developer in the project.
+	// userRef lets one user through, if this user is at least Developer in the project.
 	// +optional
 	UserRef *Reference `json:"userRef,omitempty"`
 
-	// groupRef lets the members of a group through who are at least Developers in the project. The group is in the
-	// same namespace, or one that the project is in.
+	// groupRef lets through the members of a group who are at least Developers in the project. The group must be in the same namespace, or
+	// contain the project.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
-	// deployKeyRef lets a deploy key of the project through, if the key may write.
+	// deployKeyRef lets a deploy key of the project through, if the key has write access. The key must be named by name or id.
 	// +kubebuilder:validation:XValidation:rule="!has(self.path)",message="a deploy key has no path: name it by name or id"
 	// +optional
 	DeployKeyRef *Reference `json:"deployKeyRef,omitempty"`
 }
 
-// ProtectedBranchSpec declares who may do what to a branch, or to all that match a wildcard.
+// ProtectedBranchSpec declares who can do what with a branch, or with all branches that match a wildcard.
 // +kubebuilder:validation:ExactlyOneOf=projectRef;groupRef
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="has(self.projectRef) == has(oldSelf.projectRef) && (!has(self.projectRef) || (has(self.projectRef.name) ? has(oldSelf.projectRef.name) && self.projectRef.name == oldSelf.projectRef.name : has(self.projectRef.path) ? has(oldSelf.projectRef.path) && self.projectRef.path == oldSelf.projectRef.path : has(oldSelf.projectRef.id) && self.projectRef.id == oldSelf.projectRef.id))",message="projectRef cannot change",fieldPath=".projectRef"
 // +kubebuilder:validation:XValidation:rule="has(self.groupRef) == has(oldSelf.groupRef) && (!has(self.groupRef) || (has(self.groupRef.name) ? has(oldSelf.groupRef.name) && self.groupRef.name == oldSelf.groupRef.name : has(self.groupRef.path) ? has(oldSelf.groupRef.path) && self.groupRef.path == oldSelf.groupRef.path : has(oldSelf.groupRef.id) && self.groupRef.id == oldSelf.groupRef.id))",message="groupRef cannot change",fieldPath=".groupRef"
 type ProtectedBranchSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef names a project in the same namespace.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +optional
 	ProjectRef *Reference `json:"projectRef,omitempty"`
 
-	// groupRef names a group in the same namespace: every project below it inherits the protection.
+	// groupRef refers to a group in the same namespace. Every project below it inherits the protection. It cannot change.
 	// +optional
 	GroupRef *Reference `json:"groupRef,omitempty"`
 
-	// branch is the name of a branch, without refs/heads/, or a wildcard in which each * stands for any characters,
-	// slashes included. The branch need not exist. It cannot change.
+	// branch is the name of the branch, without refs/heads/, or a wildcard such as release/*. Each * matches any characters, including
+	// slashes. The branch need not exist. It cannot change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$`
@@ -80,7 +83,7 @@ type ProtectedBranchSpec struct {
 	// +required
 	Branch string `json:"branch"`
 
-	// push says who may push; Maintainers when omitted.
+	// push lists the access levels that can push. Defaults to the role Maintainer.
 	// +kubebuilder:default={{role:Maintainer}}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
@@ -88,7 +91,7 @@ type ProtectedBranchSpec struct {
 	// +optional
 	Push []AccessLevel `json:"push,omitempty"`
 
-	// merge says who may merge; Maintainers when omitted.
+	// merge lists the access levels that can merge. Defaults to the role Maintainer.
 	// +kubebuilder:default={{role:Maintainer}}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
@@ -96,96 +99,98 @@ type ProtectedBranchSpec struct {
 	// +optional
 	Merge []AccessLevel `json:"merge,omitempty"`
 
-	// unprotect says who may change or remove the protection over REST; Maintainers when omitted.
+	// unprotect lists the access levels that can change or remove the protection, and delete the branch, over REST. It must not contain
+	// the role NoOne. Defaults to the role Maintainer.
 	// +kubebuilder:default={{role:Maintainer}}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
-	// +kubebuilder:validation:XValidation:rule="!self.exists(l, has(l.role) && l.role == 'NoOne')",message="unprotect cannot be NoOne: nobody could take the protection away"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(l, has(l.role) && l.role == 'NoOne')",message="unprotect cannot be NoOne: nobody could remove the protection"
 	// +listType=atomic
 	// +optional
 	Unprotect []AccessLevel `json:"unprotect,omitempty"`
 
-	// allowForcePush lets those who may push rewrite the branch as well.
+	// allowForcePush specifies whether users who can push can also rewrite the branch. Defaults to false.
 	// +optional
 	AllowForcePush bool `json:"allowForcePush,omitempty"`
 
-	// codeOwnerApprovalRequired refuses a push that changes what the CODEOWNERS file of the branch names.
+	// codeOwnerApprovalRequired specifies whether to refuse a push that changes files for which the CODEOWNERS file of the branch names
+	// owners. Defaults to false.
 	// +optional
 	CodeOwnerApprovalRequired bool `json:"codeOwnerApprovalRequired,omitempty"`
 }
 
 // ResolvedAccessLevel is an access level with its reference resolved.
 type ResolvedAccessLevel struct {
-	// id of the access level in the REST API.
+	// id is the integer id of the access level in the REST API.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// description is what the REST API shows for it.
+	// description is the description of the access level in the REST API.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// role that is asked for.
+	// role is the required role.
 	// +optional
 	Role AccessRole `json:"role,omitempty"`
 
-	// userID of the user.
+	// userID is the integer id of the user.
 	// +optional
 	UserID int64 `json:"userID,omitempty"`
 
-	// groupID of the group.
+	// groupID is the integer id of the group.
 	// +optional
 	GroupID int64 `json:"groupID,omitempty"`
 
-	// deployKeyID of the deploy key.
+	// deployKeyID is the integer id of the deploy key.
 	// +optional
 	DeployKeyID int64 `json:"deployKeyID,omitempty"`
 }
 
-// ProtectedBranchStatus is what Forgeplane observed of a protection.
+// ProtectedBranchStatus is the observed state of a protection.
 type ProtectedBranchStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// targetPath is the full path of the project or group.
+	// targetPath is the full path of the project or group that the object belongs to.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// push levels with their references resolved.
+	// push lists the access levels of spec.push, with their references resolved.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Push []ResolvedAccessLevel `json:"push,omitempty"`
 
-	// merge levels with their references resolved.
+	// merge lists the access levels of spec.merge, with their references resolved.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Merge []ResolvedAccessLevel `json:"merge,omitempty"`
 
-	// unprotect levels with their references resolved.
+	// unprotect lists the access levels of spec.unprotect, with their references resolved.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Unprotect []ResolvedAccessLevel `json:"unprotect,omitempty"`
 
-	// matchedBranches are the branches of the project that are protected now, the first 100 of them.
+	// matchedBranches are the branches of the project that the protection matches now, at most the first 100.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=atomic
 	// +optional
 	MatchedBranches []string `json:"matchedBranches,omitempty"`
 
-	// matchedBranchCount is how many branches of the project are protected now.
+	// matchedBranchCount is the number of branches of the project that the protection matches now.
 	// +optional
 	MatchedBranchCount int32 `json:"matchedBranchCount"`
 }
 
-// ProtectedBranch says who may push to, merge into and unprotect a branch.
+// ProtectedBranch specifies who can push to, merge into and unprotect a branch.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=protectedbranches,shortName=pb,categories=forge
@@ -204,11 +209,11 @@ type ProtectedBranch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec ProtectedBranchSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status ProtectedBranchStatus `json:"status,omitempty"`
@@ -220,18 +225,18 @@ func (b *ProtectedBranch) GetCommonStatus() *CommonStatus { return &b.Status.Com
 // NewList returns an empty list of the kind.
 func (b *ProtectedBranch) NewList() ObjectList { return &ProtectedBranchList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (b *ProtectedBranch) IDs() (spec, status *int64) { return &b.Spec.ID, &b.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (b *ProtectedBranch) RESTID() int64 { return cmp.Or(b.Spec.ID, b.Status.ID) }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (b *ProtectedBranch) TargetRefs() (project, group *Reference) {
 	return b.Spec.ProjectRef, b.Spec.GroupRef
 }
 
-// DropObserved clears what the status shows of the branches in the repository.
+// DropObserved clears the fields of the status that show the branches of the repository.
 func (b *ProtectedBranch) DropObserved() {
 	b.Status.MatchedBranches, b.Status.MatchedBranchCount = nil, 0
 }

@@ -4,16 +4,18 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RepositoryStorageSpec declares a shard.
 type RepositoryStorageSpec struct {
-	// path is the absolute path at which the volume is mounted, in every process that serves repositories; it cannot change.
+	// path is the absolute path at which the volume is mounted, in every process that serves repositories. It must not contain . or .. as
+	// a segment. It cannot change.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/.*[^/]$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="path cannot change: declare another RepositoryStorage and move the projects"
-	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(s, s == '..' || s == '.')",message="path is to have no . or .. in it"
+	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(s, s == '..' || s == '.')",message="path must not contain . or .. as a segment"
 	// +required
 	Path string `json:"path"`
 
-	// weight is the share of new projects that this shard takes, against the weights of the others; 0 takes none.
+	// weight is the share of new projects that this shard takes, in proportion to the weights of the other shards. With 0 it takes no new
+	// projects. Defaults to 100.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +kubebuilder:default=100
@@ -21,15 +23,16 @@ type RepositoryStorageSpec struct {
 	Weight *int32 `json:"weight,omitempty"`
 }
 
-// RepositoryStorageStatus is what Forgeplane observed of a shard.
+// RepositoryStorageStatus is the observed state of a shard.
 type RepositoryStorageStatus struct {
 	CommonStatus `json:",inline"`
 
-	// capacityBytes is the size of the volume.
+	// capacityBytes is the size of the volume, in bytes.
 	// +optional
 	CapacityBytes int64 `json:"capacityBytes,omitempty"`
 
-	// availableBytes is what is free of it, rounded down to a hundredth of the capacity so that it changes seldom.
+	// availableBytes is the free space of the volume, in bytes. It is rounded down to a hundredth of the capacity, so that it changes
+	// rarely.
 	// +optional
 	AvailableBytes int64 `json:"availableBytes,omitempty"`
 
@@ -37,7 +40,7 @@ type RepositoryStorageStatus struct {
 	// +optional
 	Repositories int32 `json:"repositories"`
 
-	// retained is the number of repositories on this shard that deleted projects have left.
+	// retained is the number of repositories of deleted projects on this shard.
 	// +optional
 	Retained int32 `json:"retained,omitempty"`
 }
@@ -56,11 +59,11 @@ type RepositoryStorage struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec RepositoryStorageSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status RepositoryStorageStatus `json:"status,omitempty"`

@@ -2,32 +2,32 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FormerProject is a deleted Project, as it was in the end.
+// FormerProject is the last state of a deleted Project.
 type FormerProject struct {
-	// namespace that the Project was in.
+	// namespace is the namespace that the Project was in.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Namespace string `json:"namespace"`
 
-	// namespaceUID is the metadata.uid of that namespace: one made anew under its name belongs to somebody else.
+	// namespaceUID is the metadata.uid of that namespace. A namespace that is created again with the same name is a different one.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	NamespaceUID string `json:"namespaceUID,omitempty"`
 
-	// name of the Project.
+	// name is the metadata.name of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 
-	// uid is its metadata.uid.
+	// uid is the metadata.uid of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	UID string `json:"uid"`
 
-	// id that it had in the REST API.
+	// id is the integer id that the Project had in the REST API.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +required
@@ -39,17 +39,17 @@ type FormerProject struct {
 	// +required
 	Path string `json:"path"`
 
-	// fullPath that it held; empty if it held none in the end.
+	// fullPath is the full path that the Project held. It is empty if the Project did not hold its full path at the end.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	FullPath string `json:"fullPath,omitempty"`
 
-	// importURL that it declared.
+	// importURL is the importURL that the Project declared.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ImportURL string `json:"importURL,omitempty"`
 
-	// objectFormat that it declared.
+	// objectFormat is the objectFormat that the Project declared.
 	// +optional
 	ObjectFormat ObjectFormat `json:"objectFormat,omitempty"`
 
@@ -59,58 +59,58 @@ type FormerProject struct {
 	DefaultBranch string `json:"defaultBranch,omitempty"`
 }
 
-// ProjectName names a Project in any namespace.
+// ProjectName refers to a Project in any namespace.
 // +structType=atomic
 type ProjectName struct {
-	// namespace of the Project.
+	// namespace is the namespace of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Namespace string `json:"namespace"`
 
-	// name of the Project.
+	// name is the metadata.name of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 }
 
-// RetainedRepositorySpec says whose the repository was, and who can have it.
+// RetainedRepositorySpec records the Project that the repository belonged to, and declares the Project that can have it.
 // +kubebuilder:validation:XValidation:rule="self.project == oldSelf.project",message="project is a record and cannot change",fieldPath=".project"
 // +kubebuilder:validation:XValidation:rule="self.storage == oldSelf.storage",message="storage is a record and cannot change",fieldPath=".storage"
 type RetainedRepositorySpec struct {
-	// project is the deleted Project that the repository was of.
+	// project is the deleted Project that the repository belonged to. It cannot change.
 	// +required
 	Project FormerProject `json:"project"`
 
-	// storage names the RepositoryStorage that the repository is on.
+	// storage is the name of the RepositoryStorage that holds the repository. It cannot change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Storage string `json:"storage"`
 
-	// sizeBytes is what the repository took on disk when it was last observed.
+	// sizeBytes is the size of the repository on disk, in bytes, when it was last observed.
 	// +optional
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 
-	// retainedAt is when the Project was deleted.
+	// retainedAt is the time at which the Project was deleted.
 	// +optional
 	RetainedAt metav1.Time `json:"retainedAt,omitempty,omitzero"`
 
-	// adoptBy names a Project that can adopt the repository, in any namespace and whatever it declares.
+	// adoptBy refers to a Project that can adopt the repository, in any namespace and regardless of its declaration.
 	// +optional
 	AdoptBy *ProjectName `json:"adoptBy,omitempty"`
 }
 
-// Adopter is the Project that takes a retained repository over.
+// Adopter is the Project that adopts a retained repository.
 type Adopter struct {
-	// namespace of the Project.
+	// namespace is the namespace of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Namespace string `json:"namespace"`
 
-	// name of the Project.
+	// name is the metadata.name of the Project.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
@@ -123,16 +123,17 @@ type Adopter struct {
 	UID string `json:"uid"`
 }
 
-// RetainedRepositoryStatus is what Forgeplane observed of a retained repository.
+// RetainedRepositoryStatus is the observed state of a retained repository.
 type RetainedRepositoryStatus struct {
 	CommonStatus `json:",inline"`
 
-	// repositoryPath is where the repository is on its shard, relative to the shard's path.
+	// repositoryPath is the path of the repository, relative to the path of its shard.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	RepositoryPath string `json:"repositoryPath,omitempty"`
 
-	// adoptedBy is the Project that is taking the repository over; this object goes when it has it.
+	// adoptedBy is the Project that is adopting the repository. Forgeplane deletes the RetainedRepository when the Project has the
+	// repository.
 	// +optional
 	AdoptedBy *Adopter `json:"adoptedBy,omitempty"`
 }
@@ -156,11 +157,11 @@ type RetainedRepository struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is whose the repository was.
+	// spec is the record of the Project that the repository belonged to.
 	// +required
 	Spec RetainedRepositorySpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status RetainedRepositoryStatus `json:"status,omitempty"`

@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	// LabelSecret is on every Secret that Forgeplane uses for objects of tenants; its value says what for. Without it a Secret of a
-	// tenant is not even read.
+	// LabelSecret is on every Secret that Forgeplane uses for objects of tenants. Its value is the purpose of the Secret. Forgeplane does
+	// not read a Secret of a tenant without this label.
 	LabelSecret = "forgeplane.dev/secret"
-	// SecretOfTriggerToken is the value of LabelSecret on Secrets that hold, or receive, the values of trigger tokens.
+	// SecretOfTriggerToken is the value of LabelSecret on Secrets that contain, or receive, the values of trigger tokens.
 	SecretOfTriggerToken = "trigger-token"
 	// SecretOfRemoteMirror is the value of LabelSecret on Secrets with the credentials of mirrors.
 	SecretOfRemoteMirror = "remote-mirror"
 	// SecretOfImport is the value of LabelSecret on Secrets with credentials for importURL.
 	SecretOfImport = "import"
 
-	// AnnotationHost on a Secret is the only host that its credentials are sent to: host or host:port, over https, or a URL of another
+	// AnnotationHost on a Secret is the only host that its credentials are sent to: host or host:port for https, or a URL for another
 	// scheme, as in http://host:8080.
 	AnnotationHost = "forgeplane.dev/host"
 	// AnnotationHolder on a Secret of the platform is the namespace and name of the object that it belongs to.
 	AnnotationHolder = "forgeplane.dev/holder"
 
-	// AnnotationRotate on a TriggerToken asks for another value, once for each text that it is set to.
+	// AnnotationRotate on a TriggerToken requests a new value for the token, once for each text that it is set to.
 	AnnotationRotate = "forgeplane.dev/rotate"
-	// AnnotationRotated on a Secret is the last text of AnnotationRotate that its value was made for.
+	// AnnotationRotated on a Secret is the last text of AnnotationRotate for which its value was generated.
 	AnnotationRotated = "forgeplane.dev/rotated"
-	// AnnotationGenerated on a Secret that somebody else may write names the keys whose values Forgeplane has generated, each with the
-	// UID of the token that it is for and the digest of the value. These go with the token, and no others.
+	// AnnotationGenerated is on a Secret that others can write. It names the keys whose values Forgeplane has generated, each with the UID
+	// of the token and the digest of the value. Only these values are deleted with the token.
 	AnnotationGenerated = "forgeplane.dev/generated"
 )
 
@@ -36,59 +36,61 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.ownerRef) || has(self.ownerRef) && (has(self.ownerRef.name) ? has(oldSelf.ownerRef.name) && self.ownerRef.name == oldSelf.ownerRef.name : has(self.ownerRef.path) ? has(oldSelf.ownerRef.path) && self.ownerRef.path == oldSelf.ownerRef.path : has(oldSelf.ownerRef.id) && self.ownerRef.id == oldSelf.ownerRef.id)",message="ownerRef cannot change once set: make a new token",fieldPath=".ownerRef"
 type TriggerTokenSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// projectRef names a project in the same namespace; it cannot change.
+	// projectRef refers to a project in the same namespace. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : has(self.path) ? has(oldSelf.path) && self.path == oldSelf.path : has(oldSelf.id) && self.id == oldSelf.id",message="projectRef cannot change"
 	// +required
 	ProjectRef Reference `json:"projectRef"`
 
-	// ownerRef names the user whose token it is, who alone is shown its value over REST; it cannot change once set.
-	// The token is accepted while he is a Maintainer of the project, or an administrator who has made it over REST himself.
+	// ownerRef refers to the user who owns the token. Only the owner sees its value over REST. The token is accepted while the owner is a
+	// Maintainer of the project, or an administrator who has created it over REST themselves. It cannot change once set.
 	// +optional
 	OwnerRef *Reference `json:"ownerRef,omitempty"`
 
-	// description says what the token is for.
+	// description describes the purpose of the token.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// secretRef names a Secret, in the same namespace and with the label forgeplane.dev/secret=trigger-token, that holds the token's
-	// value, or that receives a generated one while there is nothing under the key. When omitted, a value is generated and kept in the
-	// namespace of the platform, where only the owner of the token sees it, over REST.
+	// secretRef refers to a key of a Secret in the same namespace that contains the value of the token. The Secret must have the label
+	// forgeplane.dev/secret=trigger-token. If there is nothing under the key, Forgeplane generates a value and stores it there. If
+	// omitted, Forgeplane generates a value and keeps it in the namespace of the platform, where only the owner of the token sees it, over
+	// REST.
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self.name).hasValue()",message="this cannot be the name of a Secret",fieldPath=".name"
 	// +optional
 	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
 }
 
-// TriggerTokenStatus is what Forgeplane observed of a trigger token.
+// TriggerTokenStatus is the observed state of a trigger token.
 type TriggerTokenStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// secretRef names the Secret that holds the value, in the namespace of the platform; empty where spec.secretRef names one.
+	// secretRef refers to the Secret in the namespace of the platform that contains the value. It is empty if spec.secretRef is set.
 	// +optional
 	SecretRef LocalSecretReference `json:"secretRef,omitempty,omitzero"`
 
-	// digest is the SHA-256 of the value that is accepted, in lower-case hexadecimal; the value itself is only in the
-	// Secret. None is accepted while it is empty.
+	// digest is the SHA-256, in lower-case hexadecimal, of the value that Forgeplane accepts. The value itself is only in the Secret.
+	// While the digest is empty, no value is accepted.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// issuedTo is the uid of the user who made the token over REST himself. An administrator owns no other tokens.
+	// issuedTo is the uid of the user who created the token over REST for themselves. An administrator can own only such tokens.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	IssuedTo string `json:"issuedTo,omitempty"`
 
-	// rotated is the last text of the annotation forgeplane.dev/rotate for which the value was replaced.
+	// rotated is the last text of the annotation forgeplane.dev/rotate for which Forgeplane has replaced the value.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Rotated string `json:"rotated,omitempty"`
@@ -110,11 +112,11 @@ type TriggerToken struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec TriggerTokenSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status TriggerTokenStatus `json:"status,omitempty"`
@@ -126,17 +128,17 @@ func (t *TriggerToken) GetCommonStatus() *CommonStatus { return &t.Status.Common
 // NewList returns an empty list of the kind.
 func (t *TriggerToken) NewList() ObjectList { return &TriggerTokenList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (t *TriggerToken) IDs() (spec, status *int64) { return &t.Spec.ID, &t.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (t *TriggerToken) RESTID() int64 { return cmp.Or(t.Spec.ID, t.Status.ID) }
 
-// TargetRefs returns the references to the project and to the group that the object is declared for, one of which is nil.
+// TargetRefs returns the references to the project and to the group that the object is declared for. One of them is nil.
 func (t *TriggerToken) TargetRefs() (project, group *Reference) { return &t.Spec.ProjectRef, nil }
 
-// SecretRef is where the value is kept in the token's own namespace: where it is declared, or where earlier versions of Forgeplane
-// kept one that they had generated.
+// SecretRef returns the place of the value in the token's own namespace: the declared one, or the one in which earlier versions of
+// Forgeplane kept a generated value.
 func (t *TriggerToken) SecretRef() SecretKeyReference {
 	if t.Spec.SecretRef != nil {
 		return *t.Spec.SecretRef

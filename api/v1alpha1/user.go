@@ -6,23 +6,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UserState says whether a user may use the forge.
+// UserState specifies whether a user can use the forge.
 // +kubebuilder:validation:Enum=Active;Blocked
 type UserState string
 
-// The states of a user.
+// States of a user.
 const (
-	// UserActive may sign in.
+	// UserActive lets the user sign in.
 	UserActive UserState = "Active"
-	// UserBlocked is refused everywhere, whatever token is shown.
+	// UserBlocked refuses the user everywhere, with every token.
 	UserBlocked UserState = "Blocked"
 )
 
-// UserType tells people from machines.
+// UserType specifies whether a user is a person or a program.
 // +kubebuilder:validation:Enum=Person;Bot
 type UserType string
 
-// The types of a user.
+// Types of a user.
 const (
 	// UserPerson is a human being.
 	UserPerson UserType = "Person"
@@ -33,48 +33,49 @@ const (
 // UserSpec declares a user.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.id) || !has(self.id) || self.id == oldSelf.id",message="id cannot change once set",fieldPath=".id"
 type UserSpec struct {
-	// id is the integer id that the REST API shows; allocated when omitted, and fixed from then on.
+	// id is the integer id that the REST API shows. It is unique within the kind. Forgeplane allocates it if omitted; setting it requires
+	// the verb pin. It cannot change once set.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	ID int64 `json:"id,omitempty"`
 
-	// username is the unique short name, used in paths and for signing in.
+	// username is the unique short name of the user, used in paths, in references and to sign in. It is case-insensitive.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]*[a-zA-Z0-9_])?$`
 	// +required
 	Username string `json:"username"`
 
-	// name is what people call the user; the username when omitted.
+	// name is the display name of the user. Defaults to the username.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// email is the user's address, unique among users.
+	// email is the email address of the user. It is unique among users, and case-insensitive.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=254
 	// +kubebuilder:validation:Pattern=`^[^@\s]+@[^@\s]+$`
 	// +optional
 	Email string `json:"email,omitempty"`
 
-	// type tells people from machines.
+	// type specifies whether the user is a person or a program. Defaults to Person.
 	// +kubebuilder:default=Person
 	// +optional
 	Type UserType `json:"type,omitempty"`
 
-	// admin makes the user an administrator of the whole forge.
+	// admin specifies whether the user is an administrator of the whole forge. Defaults to false.
 	// +optional
 	Admin bool `json:"admin,omitempty"`
 
-	// state blocks a user, or lets him in.
+	// state specifies whether the user can use the forge. A Blocked user is refused everywhere, with every token. Defaults to Active.
 	// +kubebuilder:default=Active
 	// +optional
 	State UserState `json:"state,omitempty"`
 
-	// projectsLimit is how many projects the user may make over REST in the namespace of the platform; the limit of all users when
-	// omitted.
+	// projectsLimit is the number of projects that the user can create over REST in the namespace of the platform. Defaults to the limit
+	// for all users.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
@@ -87,18 +88,18 @@ type UserSpec struct {
 
 // KubernetesIdentity is the name under which kube-apiserver knows a caller.
 type KubernetesIdentity struct {
-	// username as kube-apiserver authenticates it, for example system:serviceaccount:ci:builder.
+	// username is the name that kube-apiserver authenticates, for example system:serviceaccount:ci:builder.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +required
 	Username string `json:"username"`
 }
 
-// UserStatus is what Forgeplane observed of a user.
+// UserStatus is the observed state of a user.
 type UserStatus struct {
 	CommonStatus `json:",inline"`
 
-	// id that is in force.
+	// id is the integer id that is in force.
 	// +optional
 	ID int64 `json:"id,omitempty"`
 }
@@ -119,11 +120,11 @@ type User struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is declared.
+	// spec is the declared state of the object.
 	// +required
 	Spec UserSpec `json:"spec"`
 
-	// status is what Forgeplane observed.
+	// status is the state of the object as Forgeplane last observed it.
 	// +kubebuilder:default={observedGeneration:-1}
 	// +optional
 	Status UserStatus `json:"status,omitempty"`
@@ -135,10 +136,10 @@ func (u *User) GetCommonStatus() *CommonStatus { return &u.Status.CommonStatus }
 // NewList returns an empty list of the kind.
 func (u *User) NewList() ObjectList { return &UserList{} }
 
-// IDs returns where the declared id and the id in force are kept.
+// IDs returns the addresses of the declared id and of the id that is in force.
 func (u *User) IDs() (spec, status *int64) { return &u.Spec.ID, &u.Status.ID }
 
-// RESTID is the id that the REST API shows.
+// RESTID returns the id that the REST API shows.
 func (u *User) RESTID() int64 { return cmp.Or(u.Spec.ID, u.Status.ID) }
 
 // UserList is a list of users.

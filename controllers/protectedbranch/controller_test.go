@@ -68,7 +68,7 @@ var _ = Describe("A protected branch", func() {
 		}, "a deploy key has no path"),
 		Entry("that nobody could take away", func(b *v1alpha1.ProtectedBranch) {
 			b.Spec.Unprotect = []v1alpha1.AccessLevel{forge.Role(v1alpha1.AccessNoOne)}
-		}, "nobody could take the protection away"),
+		}, "nobody could remove the protection"),
 		Entry("without a branch", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "" }, "spec.branch"),
 		Entry("with a dash in front", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "-f" }, "spec.branch"),
 		Entry("with a space", func(b *v1alpha1.ProtectedBranch) { b.Spec.Branch = "a b" }, "spec.branch"),

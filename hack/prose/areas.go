@@ -25,7 +25,7 @@ var areas = []struct {
 	enforced bool
 }{
 	{docs, true},           // Markdown
-	{descriptions, false},  // comments and validation messages in api: "kubectl explain", the definitions, OpenAPI
+	{descriptions, true},   // comments and validation messages in api: "kubectl explain", the definitions, OpenAPI
 	{configuration, false}, // comments, messages and descriptions in config and charts
 	{messages, false},      // strings in Go code that is not a test
 	{comments, false},      // Go code, scripts and makefiles
