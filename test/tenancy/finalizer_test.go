@@ -87,7 +87,7 @@ var _ = Describe("The finalizer of a project", func() {
 			Expect(f.Live().Status().Patch(ctx, web.DeepCopy(), merge(`{"status":{"storage":"`+storage+`"}}`))).To(Succeed())
 		}
 		bare("default")
-		early := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("delete the project when Forgeplane has put that back")))
+		early := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("delete the project again in a moment")))
 		Eventually(func() error { return as.Delete(ctx, web.DeepCopy(), client.DryRunAll) }).
 			WithTimeout(20*time.Second).Should(early, "policies come into force in their own time")
 		Expect(as.Delete(ctx, web.DeepCopy())).To(early)
