@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if name := filepath.Base(os.Args[0]); name != "pre-receive" {
-		fmt.Fprintf(os.Stderr, "%s: this is a Git hook, to be run by git under the name pre-receive\n", name)
+		fmt.Fprintf(os.Stderr, "%s: this is a Git hook: git must run it under the name pre-receive\n", name)
 		os.Exit(2)
 	}
 	os.Exit(hook.PreReceive(os.Stdin, os.Stderr, os.Getenv))

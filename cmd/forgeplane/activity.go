@@ -37,15 +37,15 @@ type activityDatabase struct {
 
 func (a *activityDatabase) bind(f *pflag.FlagSet) {
 	f.StringVar(&a.path, "activity-database", a.path,
-		"file of the activity database, which is SQLite, on a local disk; made where it is missing; not used where there is a URL of PostgreSQL")
+		"SQLite file of the activity database, on a local disk; created if it is missing; not used if there is a URL of PostgreSQL")
 	f.StringVar(&a.urlFile, "activity-database-file", a.urlFile,
-		"file that holds the URL of the activity database, which is PostgreSQL, as in postgres://user:password@host/database; by default the URL is in the environment variable "+activityEnv)
+		"file with the URL of a PostgreSQL database as the activity database, as in postgres://user:password@host/database; by default the URL is in the environment variable "+activityEnv)
 }
 
 // name is what the database is opened by. A process that is alone may have it in a file.
 func (a *activityDatabase) name(alone bool) (string, error) {
 	if strings.Contains(a.path, "://") {
-		return "", fmt.Errorf("--activity-database is to be the path of a file: everybody on the machine can read the password of a URL there; write the URL into a file for --activity-database-file, or into the environment variable %s", activityEnv)
+		return "", fmt.Errorf("--activity-database must be the path of a file: everybody on the machine can read the password of a URL there; write the URL into a file for --activity-database-file, or into the environment variable %s", activityEnv)
 	}
 	source, text := activityEnv, os.Getenv(activityEnv)
 	if a.urlFile != "" {
@@ -58,13 +58,13 @@ func (a *activityDatabase) name(alone bool) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case text != "" && !database.IsPostgres(text) || a.urlFile != "" && text == "":
-		return "", fmt.Errorf("%s is to hold a URL that begins with postgres://", source)
+		return "", fmt.Errorf("%s must contain a URL that begins with postgres://", source)
 	case text != "":
 		return text, nil
 	case !alone:
-		return "", fmt.Errorf("several processes share the activity database, which takes PostgreSQL: name it by --activity-database-file or the environment variable %s, or run a single process of \"forgeplane all\" without --leader-elect", activityEnv)
+		return "", fmt.Errorf("several processes share the activity database, which requires PostgreSQL: set its URL with --activity-database-file or the environment variable %s, or run a single process of \"forgeplane all\" without --leader-elect", activityEnv)
 	case a.path == "":
-		return "", errors.New("--activity-database is to name a file")
+		return "", errors.New("--activity-database must name a file")
 	default:
 		return a.path, nil
 	}

@@ -19,9 +19,9 @@ type auditLog struct {
 }
 
 func (a *auditLog) bind(f *pflag.FlagSet) {
-	f.StringVar(&a.path, "audit-log", a.path, "file that says in a line of JSON who wrote what, at every door; - for the standard output, none for no log")
-	f.IntVar(&a.maxSize, "audit-log-max-size", a.maxSize, "size in MiB past which the file of --audit-log is put aside and a new one begun")
-	f.IntVar(&a.maxBackups, "audit-log-max-backups", a.maxBackups, "how many files are kept that were put aside; 0 for all")
+	f.StringVar(&a.path, "audit-log", a.path, "file of the audit log, with a line of JSON for each write at every door; - for the standard output, none for no log")
+	f.IntVar(&a.maxSize, "audit-log-max-size", a.maxSize, "size in MiB at which the file of --audit-log is rotated")
+	f.IntVar(&a.maxBackups, "audit-log-max-backups", a.maxBackups, "number of rotated files to keep; 0 for all")
 }
 
 func (a *auditLog) validate() error {

@@ -35,7 +35,7 @@ type service struct {
 func (s *service) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.name, "service", s.name, "Service in the namespace of the platform through which kube-apiserver reaches --tls-address")
 	f.Int32Var(&s.port, "service-port", s.port, "port of the Service")
-	f.StringVar(&s.externalName, "service-external-name", s.externalName, "host name of the servers when they run outside of the cluster: the Service is made with it")
+	f.StringVar(&s.externalName, "service-external-name", s.externalName, "host name of the servers if they run outside of the cluster; Forgeplane creates the Service with it")
 }
 
 // door is the one of the REST API that leads through kube-apiserver.
@@ -48,12 +48,12 @@ type door struct {
 
 func (d *door) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.address, "tls-address", d.address, "address that serves the REST API to kube-apiserver; 0 for none")
-	f.StringVar(&d.kubernetesURL, "kubernetes-url", d.kubernetesURL, "how clients reach kube-apiserver, for links in answers; by default as this process does")
+	f.StringVar(&d.kubernetesURL, "kubernetes-url", d.kubernetesURL, "URL at which clients reach kube-apiserver, for links in responses; by default the URL that this process uses")
 	f.StringVar(&d.certificate, "tls-cert-file", d.certificate, "certificate for --tls-address; by default Forgeplane issues it")
 	f.StringVar(&d.key, "tls-private-key-file", d.key, "key of --tls-cert-file")
-	f.StringVar(&d.authority, "tls-ca-file", d.authority, "authorities by which kube-apiserver verifies --tls-cert-file")
-	f.StringVar(&d.auditPolicy, "audit-policy-file", d.auditPolicy, "audit policy, as of kube-apiserver, for a second log of all requests at --tls-address, beside --audit-log")
-	f.StringVar(&d.auditLog, "audit-log-path", d.auditLog, "file of the log that --audit-policy-file asks for; - for the standard output")
+	f.StringVar(&d.authority, "tls-ca-file", d.authority, "certificate authorities with which kube-apiserver verifies --tls-cert-file")
+	f.StringVar(&d.auditPolicy, "audit-policy-file", d.auditPolicy, "audit policy, in the format of kube-apiserver, for a log of all requests at --tls-address in addition to --audit-log")
+	f.StringVar(&d.auditLog, "audit-log-path", d.auditLog, "file of the log of --audit-policy-file; - for the standard output")
 }
 
 func (d *door) open() bool { return d.address != "0" }
@@ -66,7 +66,7 @@ func (d *door) validate() error {
 		return errors.New("--audit-policy-file and --audit-log-path belong together")
 	}
 	if u, err := url.Parse(d.kubernetesURL); err != nil || d.kubernetesURL != "" && u.Host == "" {
-		return errors.New("--kubernetes-url is to be a URL")
+		return errors.New("--kubernetes-url must be a URL")
 	}
 	return nil
 }

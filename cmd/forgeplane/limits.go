@@ -30,17 +30,17 @@ func bytesValue(n int64) resource.QuantityValue {
 }
 
 func (l *limits) bind(f *pflag.FlagSet) {
-	f.Var(&l.memory, "git-memory-limit", "memory that one git process may allocate, the files that it maps aside, as in 2Gi; 0 for any amount")
-	f.Var(&l.memoryTotal, "git-memory-total", "memory that all git processes may have together, the files that they map aside; half of what the container or the machine has by default; 0 for any amount")
-	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process may take; 0 for any amount")
-	f.Var(&l.archive, "max-archive-size", "size of an archive before it is compressed; 0 for any size")
-	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each object of a push or an import when it is unpacked; 0 for any size")
-	f.Var(&l.unpacked, "max-push-unpacked-size", "size of all objects of one push together when they are unpacked; 0 for any size")
-	f.Var(&l.repository, "max-repository-size", "size on disk from which on a repository takes nothing more; 0 for any size")
-	f.Int64Var(&l.refs, "max-refs", l.refs, "how many branches and tags a repository may have; 0 for any number")
+	f.Var(&l.memory, "git-memory-limit", "memory that one git process can allocate, without mapped files, as in 2Gi; 0 for any amount")
+	f.Var(&l.memoryTotal, "git-memory-total", "memory that all git processes can allocate together, without mapped files; by default half of the memory of the container or the machine; 0 for any amount")
+	f.DurationVar(&l.cpu, "git-cpu-limit", l.cpu, "processor time that one git process can use; 0 for any amount")
+	f.Var(&l.archive, "max-archive-size", "size of an archive before compression; 0 for any size")
+	f.Var(&l.push, "max-push-size", "size of the objects of one push as they are sent, and of each unpacked object of a push or an import; 0 for any size")
+	f.Var(&l.unpacked, "max-push-unpacked-size", "size of all unpacked objects of one push together; 0 for any size")
+	f.Var(&l.repository, "max-repository-size", "size on disk at which a repository accepts no more objects; 0 for any size")
+	f.Int64Var(&l.refs, "max-refs", l.refs, "number of branches and tags that a repository can have; 0 for any number")
 	f.Var(&l.imported, "max-import-size", "size on disk of an imported repository; 0 for any size")
-	f.Var(&l.importUnpacked, "max-import-unpacked-size", "size of all objects of an import together when they are unpacked; 0 for any size")
-	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "how long an import may take; 0 for any time")
+	f.Var(&l.importUnpacked, "max-import-unpacked-size", "size of all unpacked objects of an import together; 0 for any size")
+	f.DurationVar(&l.importTime, "import-timeout", l.importTime, "time limit of an import; 0 for any time")
 }
 
 // leastMemory is what git and its hook need for a small repository.

@@ -23,8 +23,8 @@ func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "forgeplane",
 		Short: "A software forge whose settings are Kubernetes custom resources",
-		Long: `Forgeplane hosts Git repositories. What teams and administrators declare about them (projects, members,
-protected branches and so on) are custom resources, which its controllers put in force.`,
+		Long: `Forgeplane hosts Git repositories. Teams and administrators declare projects, members, protected
+branches and so on as custom resources, and its controllers put them into force.`,
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

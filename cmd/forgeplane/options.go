@@ -83,61 +83,61 @@ func defaults(p parts) *options {
 }
 
 func (o *options) bind(f *pflag.FlagSet, p parts) {
-	f.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "file that says how to reach the cluster; by default KUBECONFIG, then the pod's service account")
+	f.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig, "kubeconfig file of the cluster; by default the one in KUBECONFIG, then the service account of the pod")
 	f.StringVar(&o.namespace, "namespace", o.namespace, "namespace of the platform: Secrets of access tokens, id counters, leader election")
 	f.StringVar(&o.healthAddress, "health-address", o.healthAddress, "address that serves /healthz and /readyz; 0 for none")
 	f.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "address that serves /metrics; 0 for none")
-	f.StringVar(&o.pprofAddress, "pprof-address", o.pprofAddress, "address that serves profiles at /debug/pprof, to whoever reaches it; 0 for none")
-	f.BoolVarP(&o.verbose, "verbose", "v", o.verbose, "log what is done and decided, not only what goes wrong")
+	f.StringVar(&o.pprofAddress, "pprof-address", o.pprofAddress, "address that serves profiles at /debug/pprof, to everyone who can reach it; 0 for none")
+	f.BoolVarP(&o.verbose, "verbose", "v", o.verbose, "log actions and decisions, and not only errors")
 	f.StringVar(&o.gitBinary, "git-binary", o.gitBinary, "git to run, 2.39.1 or later")
 	o.gitLimits.bind(f)
 	f.StringArrayVar(&o.rootGroups, "root-groups", o.rootGroups,
-		"namespace=pattern: lets the namespace hold root groups whose path matches the pattern, such as team-a=team-a or platform=*; repeatable; without it every namespace may hold any")
-	f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are made over REST without a parent")
+		"namespace=pattern: allows root groups in the namespace with a path that matches the pattern, such as team-a=team-a or platform=*; repeatable; without it, every namespace can hold every root group")
+	f.StringVar(&o.home, "home-namespace", o.home, "namespace of personal projects, and of groups that are created over REST without a parent")
 	f.StringSliceVar(&o.allowTargets, "allow-private-targets", nil,
-		"networks and hosts that mirrors and imports may reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
-	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports may reach in public networks")
-	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit only those rates that a flag limits, and log for people")
+		"networks and hosts that mirrors and imports can reach although they are not public, at any port, as in 10.0.0.0/8,git.internal")
+	f.IntSliceVar(&o.targetPorts, "allow-target-ports", egress.DefaultPorts, "ports that mirrors and imports can reach in public networks")
+	f.BoolVar(&o.development, "development", o.development, "allow file URLs in importURL, limit only rates for which a flag is set, and log in a format for people")
 	o.activityDatabase.bind(f)
 	o.audit.bind(f)
 	o.service.bind(f)
 	if p.controllers {
-		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "let one of several replicas lead at a time")
-		f.IntVar(&o.concurrency, "concurrency", o.concurrency, "how many objects of a kind are reconciled at once")
-		f.IntVar(&o.mirrors.Concurrency, "mirror-concurrency", o.mirrors.Concurrency, "how many mirrors are pushed at once")
-		f.IntVar(&o.mirrors.PerHost, "mirror-concurrency-per-host", o.mirrors.PerHost, "how many mirrors are pushed to one host at once")
-		f.DurationVar(&o.mirrors.Timeout, "mirror-timeout", o.mirrors.Timeout, "how long the push of a mirror may take")
+		f.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "elect a leader, so that one of several replicas works at a time")
+		f.IntVar(&o.concurrency, "concurrency", o.concurrency, "number of objects of a kind that are reconciled at once")
+		f.IntVar(&o.mirrors.Concurrency, "mirror-concurrency", o.mirrors.Concurrency, "number of mirrors that are pushed at once")
+		f.IntVar(&o.mirrors.PerHost, "mirror-concurrency-per-host", o.mirrors.PerHost, "number of mirrors that are pushed to one host at once")
+		f.DurationVar(&o.mirrors.Timeout, "mirror-timeout", o.mirrors.Timeout, "time limit of the push of a mirror")
 		o.retention.bind(f)
 		f.Int64Var(&o.ids.First, "first-id", o.ids.First, "first REST id to allocate")
 		f.Int64Var(&o.ids.Last, "last-id", o.ids.Last, "last REST id to allocate")
 	}
 	if p.server {
 		f.StringVar(&o.httpAddress, "http-address", o.httpAddress, "address that serves Git over HTTP and the REST API")
-		f.StringVar(&o.externalURL, "external-url", o.externalURL, "how clients reach the forge, as in https://forge.example; by default http and the address")
+		f.StringVar(&o.externalURL, "external-url", o.externalURL, "URL at which clients reach the forge, as in https://forge.example; by default http and the address")
 		o.door.bind(f)
 		o.rates.bind(f)
 		o.slots.bind(f)
 		bindQuotas(f, &o.quotas)
 		f.Var(o.features, "feature", featureUsage())
-		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the hook's socket, of this process alone")
-		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "how many repositories are packed at once, after pushes; 0 for none")
-		f.DurationVar(&o.maintenance.Timeout, "maintenance-timeout", o.maintenance.Timeout, "how long the packing of a repository may take")
+		f.StringVar(&o.runtimeDir, "runtime-dir", o.runtimeDir, "directory for the socket of the hook, which only this process uses")
+		f.IntVar(&o.maintenance.Concurrency, "maintenance-concurrency", o.maintenance.Concurrency, "number of repositories that are packed at once, after pushes; 0 for none")
+		f.DurationVar(&o.maintenance.Timeout, "maintenance-timeout", o.maintenance.Timeout, "time limit of packing a repository")
 		f.StringVar(&o.hookBinary, "hook-binary", o.hookBinary, "the forgeplane-hook executable")
 	}
 }
 
 func (o *options) validate() error {
 	if o.ids.First < 1 || o.ids.Last > ids.MaxID || o.ids.First > o.ids.Last {
-		return fmt.Errorf("--first-id and --last-id are to be 1 to %d, in order", int64(ids.MaxID))
+		return fmt.Errorf("--first-id and --last-id must be between 1 and %d, in order", int64(ids.MaxID))
 	}
 	if o.concurrency < 1 {
-		return errors.New("--concurrency is to be 1 or more")
+		return errors.New("--concurrency must be 1 or more")
 	}
 	if o.mirrors.Concurrency < 1 || o.mirrors.PerHost < 1 || o.mirrors.Timeout <= 0 {
-		return errors.New("--mirror-concurrency, --mirror-concurrency-per-host and --mirror-timeout are to be more than 0")
+		return errors.New("--mirror-concurrency, --mirror-concurrency-per-host and --mirror-timeout must be more than 0")
 	}
 	if o.maintenance.Concurrency < 0 || o.maintenance.Timeout <= 0 {
-		return errors.New("--maintenance-concurrency is to be 0 or more, and --maintenance-timeout more than 0")
+		return errors.New("--maintenance-concurrency must be 0 or more, and --maintenance-timeout more than 0")
 	}
 	if err := o.gitLimits.validate(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (o *options) external() (*url.URL, error) {
 	if text == "" {
 		host, port, err := net.SplitHostPort(o.httpAddress)
 		if err != nil {
-			return nil, fmt.Errorf("--http-address is to be host:port: %w", err)
+			return nil, fmt.Errorf("--http-address must be host:port: %w", err)
 		}
 		if host == "" {
 			host = "localhost"
@@ -182,7 +182,7 @@ func (o *options) external() (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		return nil, errors.New("--external-url is to be an http or https URL without credentials and query")
+		return nil, errors.New("--external-url must be an http or https URL without credentials and query")
 	}
 	return u, nil
 }

@@ -10,10 +10,10 @@ import (
 )
 
 func bindQuotas(f *pflag.FlagSet, l *quota.Limits) {
-	f.IntVar(&l.Projects, "quota-projects", l.Projects, "how many projects a user may make over REST in --home-namespace; 0 for any number. spec.projectsLimit of a User overrides it")
-	f.IntVar(&l.Groups, "quota-groups", l.Groups, "how many groups a user may make over REST in --home-namespace; 0 for any number")
-	f.IntVar(&l.Tokens, "quota-tokens", l.Tokens, "how many personal access tokens a user may have that are neither revoked nor expired; 0 for any number")
-	f.IntVar(&l.Settings, "quota-settings", l.Settings, "how many labels a project or group may have when REST makes one, and likewise badges, members and so on; 0 for any number")
+	f.IntVar(&l.Projects, "quota-projects", l.Projects, "number of projects that a user can create over REST in --home-namespace; 0 for any number. spec.projectsLimit of a User overrides it")
+	f.IntVar(&l.Groups, "quota-groups", l.Groups, "number of groups that a user can create over REST in --home-namespace; 0 for any number")
+	f.IntVar(&l.Tokens, "quota-tokens", l.Tokens, "number of personal access tokens of a user that are neither revoked nor expired; 0 for any number")
+	f.IntVar(&l.Settings, "quota-settings", l.Settings, "number of labels that a project or group can have for REST to create another one, and the same for badges, members and so on; 0 for any number")
 }
 
 func validateQuotas(l quota.Limits) error {
@@ -35,8 +35,8 @@ func defaultRetention() retention {
 }
 
 func (r *retention) bind(f *pflag.FlagSet) {
-	f.IntVar(&r.repositories, "quota-retained", r.repositories, "how many repositories the deleted projects of a namespace may leave before the deletion of one more waits; 0 for any number")
-	f.Var(&r.size, "quota-retained-size", "size on disk of the repositories that the deleted projects of a namespace may leave, as in 100Gi; 0 for any size")
+	f.IntVar(&r.repositories, "quota-retained", r.repositories, "number of repositories that the deleted projects of a namespace can leave before further deletions wait; 0 for any number")
+	f.Var(&r.size, "quota-retained-size", "size on disk of the repositories that the deleted projects of a namespace can leave, as in 100Gi; 0 for any size")
 }
 
 func (r *retention) validate() error {

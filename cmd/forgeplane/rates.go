@@ -37,10 +37,10 @@ type rate struct {
 func numbersOf(o *ratelimit.Options) []rate {
 	return []rate{
 		{"rate-limit-authenticated", "REST requests of a user that are served in a minute", &o.Authenticated},
-		{"rate-limit-unauthenticated", "REST requests from an address without a good token that are served in a minute", &o.Unauthenticated},
-		{"rate-limit-git-authenticated", "Git requests of a user that are served in a minute, of which a clone takes three", &o.GitAuthenticated},
-		{"rate-limit-git-unauthenticated", "Git requests from an address that are served in a minute to callers who have not signed in", &o.GitUnauthenticated},
-		{"rate-limit-failed-sign-ins", "Git requests with a token that is not good that an address may make in a minute", &o.FailedSignIns},
+		{"rate-limit-unauthenticated", "REST requests from an address without a valid token that are served in a minute", &o.Unauthenticated},
+		{"rate-limit-git-authenticated", "Git requests of a user that are served in a minute; a clone takes three", &o.GitAuthenticated},
+		{"rate-limit-git-unauthenticated", "Git requests from an address, by callers who are not signed in, that are served in a minute", &o.GitUnauthenticated},
+		{"rate-limit-failed-sign-ins", "Git requests with an invalid token that an address can send in a minute", &o.FailedSignIns},
 	}
 }
 
@@ -49,10 +49,10 @@ func (r *rates) bind(f *pflag.FlagSet) {
 	for _, n := range numbersOf(&r.perMinute) {
 		f.IntVar(n.perMinute, n.flag, *n.perMinute, n.usage+"; 0 for any number")
 	}
-	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "how often a minute a user has something costly of a project, as in archive=20,changelog=0; of "+
-		strings.Join(apiserver.Costly(), ", ")+" it is 5, and 0 is any number")
-	f.IntVar(&r.connections, "max-connections-per-address", r.connections, "how many connections an address may have at once, other than a trusted proxy; 0 for any number")
-	f.StringSliceVar(&r.proxies, "trusted-proxies", nil, "networks of proxies whose X-Forwarded-For says who calls, as in 10.0.0.0/8")
+	f.StringToIntVar(&r.perMinute.Costly, "rate-limit-costly", nil, "number of costly requests of a user to a project in a minute, by kind, as in archive=20,changelog=0; for "+
+		strings.Join(apiserver.Costly(), ", ")+" the default is 5; 0 for any number")
+	f.IntVar(&r.connections, "max-connections-per-address", r.connections, "number of connections that an address can have at once, except a trusted proxy; 0 for any number")
+	f.StringSliceVar(&r.proxies, "trusted-proxies", nil, "networks of proxies whose header X-Forwarded-For is trusted, as in 10.0.0.0/8")
 }
 
 // limits are what the flags say. In development no default counts: there is a limit where a flag asks for one.

@@ -47,13 +47,13 @@ func (s *slots) bind(f *pflag.FlagSet) {
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		all = append(all, fmt.Sprintf("%s=%d", name, numbers[name]))
 	}
-	f.StringToIntVar(&s.number, "slots", nil, "how many are served at once of Git requests (git), archives, large files (blobs), and requests for history and comparisons (walks), "+
+	f.StringToIntVar(&s.number, "slots", nil, "number of requests of each kind that are served at once: Git requests (git), archives, large files (blobs), and history and comparisons (walks), "+
 		"as in git=128,walks=32; by default "+strings.Join(all, ","))
-	f.Var(&s.memory, "request-memory-total", "memory that the server may hold for REST requests with long bodies, and for long answers until they are taken; 0 for any amount")
-	f.Var(&s.disk, "upload-disk-total", "disk space that the server may take for what REST clients upload, until each request is answered; 0 for any amount")
-	f.StringVar(&s.uploads, "upload-dir", s.uploads, "directory for what REST clients upload, until each request is answered; by default one in --runtime-dir")
-	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that one user or one address may have; the others wait")
-	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that is kept for callers who have signed in")
+	f.Var(&s.memory, "request-memory-total", "memory of the server for REST requests with long bodies, and for long responses until clients have read them; 0 for any amount")
+	f.Var(&s.disk, "upload-disk-total", "disk space of the server for uploads of REST clients, until each request is answered; 0 for any amount")
+	f.StringVar(&s.uploads, "upload-dir", s.uploads, "directory for uploads of REST clients, until each request is answered; by default one in --runtime-dir")
+	f.IntVar(&s.share, "slots-per-caller", s.share, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that one user or one address can use; further requests wait")
+	f.IntVar(&s.reserved, "slots-reserved", s.reserved, "percentage of the --slots, of --request-memory-total and of --upload-disk-total that is reserved for callers who are signed in")
 }
 
 // leastRequestMemory is what one request takes whose body is as long as it may be, and leastDisk what is worth an upload.

@@ -59,7 +59,7 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 		}
 		flags.IntVar(p.number, p.flag, standard, fmt.Sprintf("`port` for %s (variable %s)", p.purpose, p.variable))
 	}
-	flags.StringVar(&s.data, "data", environment("DEV_DIR", ".dev"), "`directory` that keeps everything (variable DEV_DIR)")
+	flags.StringVar(&s.data, "data", environment("DEV_DIR", ".dev"), "`directory` for all data (variable DEV_DIR)")
 	flags.Func("flags", "further `flags` of forgeplane all, separated by spaces (variable RUN_FLAGS)", func(text string) error {
 		s.flags = strings.Fields(text)
 		return nil
@@ -69,9 +69,9 @@ func parseSettings(args []string, messages io.Writer) (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	flags.BoolVar(&s.split, "split", split, "whether the controllers and the server are processes of their own, each with its own account (variable RUN_SPLIT)")
+	flags.BoolVar(&s.split, "split", split, "whether to run the controllers and the server in separate processes, each with its own account (variable RUN_SPLIT)")
 	flags.StringVar(&s.checkout, "checkout", ".", "`directory` of the checkout, with config and bin in it")
-	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "how long to wait for Forgeplane, and then for its objects, to be ready")
+	flags.DurationVar(&s.readyTimeout, "ready-timeout", time.Minute, "time limit for Forgeplane, and then for its objects, to become ready")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
@@ -85,7 +85,7 @@ func environmentPort(p port) (int, error) {
 	text := environment(p.variable, strconv.Itoa(p.standard))
 	number, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || number == 0 {
-		return 0, fmt.Errorf("the variable %s is to be a port from 1 to 65535, and is %q", p.variable, text)
+		return 0, fmt.Errorf("the variable %s must be a port from 1 to 65535, and is %q", p.variable, text)
 	}
 	return int(number), nil
 }
@@ -93,7 +93,7 @@ func environmentPort(p port) (int, error) {
 func environmentBool(name string) (bool, error) {
 	is, err := strconv.ParseBool(environment(name, "false"))
 	if err != nil {
-		return false, fmt.Errorf("the variable %s is to be true or false, and is %q", name, os.Getenv(name))
+		return false, fmt.Errorf("the variable %s must be true or false, and is %q", name, os.Getenv(name))
 	}
 	return is, nil
 }
