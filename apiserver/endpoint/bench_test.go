@@ -9,14 +9,14 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// quiet is a writer that keeps nothing.
+// quiet is a response writer that discards everything.
 type quiet struct{ header http.Header }
 
 func (q quiet) Header() http.Header         { return q.header }
 func (q quiet) Write(b []byte) (int, error) { return len(b), nil }
 func (quiet) WriteHeader(int)               {}
 
-// BenchmarkRequests serves what has to be routed and decoded, with handlers that do nothing.
+// BenchmarkRequests measures routing and decoding: its handlers do nothing.
 func BenchmarkRequests(b *testing.B) {
 	handler := newHandler(endpoint.Table{
 		endpoint.Get("/projects/{id}/labels", nothing[listLabels]),

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// filter is what a list is narrowed by, and what is left out of it.
+// filter has the parameters that narrow a list.
 type filter struct {
 	Assignee   endpoint.Either[int64]    `param:"assignee_id" words:"None,Any" minimum:"1" doc:"Who it is assigned to."`
 	ApprovedBy endpoint.Either[[]int64]  `param:"approved_by_ids" words:"None,Any"`
@@ -31,10 +31,10 @@ type filtered struct {
 	Variables map[string]string `param:"variables" doc:"What the jobs get."`
 }
 
-// repeated is a handler that answers with what it got.
+// repeated is a handler that returns the request that it received.
 func repeated[Req any](_ context.Context, _ endpoint.None, r *Req) (any, error) { return r, nil }
 
-// nothing is a handler that has nothing to say.
+// nothing is a handler that returns no response.
 func nothing[Req any](context.Context, endpoint.None, *Req) (endpoint.None, error) {
 	return endpoint.None{}, nil
 }
@@ -47,7 +47,7 @@ var binding = endpoint.Table{
 	}),
 }
 
-// each sends parameters in each way that there is: a query, a form, and JSON where that is given.
+// each sends the same parameters in each supported form: as a query, as a form and, where it is given, as JSON.
 func each(t *testing.T, query, text string, check func(t *testing.T, status int, body string)) {
 	t.Helper()
 	send := func(name, method, target, contentType, body string) {
@@ -212,7 +212,7 @@ func TestTheDocumentHasMapsUnionsAndNegations(t *testing.T) {
 	}
 }
 
-// find returns what is at a place in a document. An element of a list is found by its name.
+// find returns the value at a place in a document. It finds an element of a list by its name.
 func find(in any, place string) any {
 	for key := range strings.FieldsSeq(place) {
 		switch v := in.(type) {

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// choice is a set of parameters of which the client must send some, null or not, or at most one.
+// choice is a set of parameters of which the client must send at least one or exactly one, or may send at most one. A parameter that is
+// sent as null counts as sent.
 type choice struct {
 	tag, group string
 	names      []string
 }
 
-// The tags of choices.
+// The struct tags that declare choices.
 const (
 	exactlyOne = "exactlyOne"
 	atLeastOne = "atLeastOne"
 	atMostOne  = "atMostOne"
 )
 
-// choose notes the choices that a field belongs to.
+// choose records the choices that a field belongs to.
 func (p *plan) choose(sf reflect.StructField) {
 	for _, tag := range []string{exactlyOne, atLeastOne, atMostOne} {
 		group, ok := sf.Tag.Lookup(tag)
@@ -35,7 +36,7 @@ func (p *plan) choose(sf reflect.StructField) {
 	}
 }
 
-// check says what is wrong with how many of a choice were sent.
+// check reports a problem if the client sent too few or too many parameters of a choice.
 func (d *decoding) check(c choice, sent tree, prefix string) {
 	var all, there []string
 	for _, name := range c.names {

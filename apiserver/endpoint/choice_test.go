@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// change is embedded, as what several requests have in common is.
+// change has the parameters that several requests share by embedding it.
 type change struct {
 	Name     endpoint.Optional[string] `param:"new_name" atLeastOne:"change"`
 	Priority endpoint.Optional[int]    `param:"priority" atLeastOne:"change"`

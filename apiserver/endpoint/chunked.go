@@ -6,14 +6,16 @@ import (
 	"net/http"
 )
 
-// maxDiscarded is how much of a body that nobody has read is thrown away for the sake of a good end: as much as the server
-// throws away for the next request on the connection.
+// maxDiscarded is the number of unread bytes of a body that are read and discarded, so that the connection ends cleanly. net/http discards
+// as much before it serves the next request on a connection.
 const maxDiscarded = 256 << 10
 
-// last closes the connection after a request that came in chunks, as RFC 9112 asks for in section 6.1 where there was a
-// Content-Length, too. Whether there was is not known here, and a proxy that went by it takes what follows on the connection
-// for something else than the server would. It is called before the answer. Of a body that is too long to be read the server
-// closes the connection by itself, and so that the client still hears the answer.
+// last closes the connection after a request with a chunked body. RFC 9112, section 6.1, requires that if the request also has a
+// Content-Length. The handler cannot see whether it had one; a proxy that relied on it would interpret the bytes that follow on the
+// connection differently from the server.
+//
+// Call last before the answer is written. If a body is too long to be read, the server closes the connection itself; last reads the rest of
+// a shorter body, so that the client still receives the answer.
 func last(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 || len(r.TransferEncoding) == 0 || r.Header.Get("Expect") != "" {
 		return

@@ -8,9 +8,9 @@ import (
 
 const unmodifiedSinceHeader = "If-Unmodified-Since"
 
-// Conditional has the handler learn by UnmodifiedSince what the client demands of a record before it is removed. Clients expect it of the
-// removals of records that API behaviour, section 1.1, lists, such as labels and badges; the header is ignored where it says nothing, as
-// for the revocation of a token or a commit that removes a file.
+// Conditional makes the condition of a request available to the handler through UnmodifiedSince. Clients expect this when they remove the
+// records that API behaviour, section 1.1, lists, such as labels and badges. Where that section does not list a removal, such as the
+// revocation of a token or a commit that removes a file, the header is ignored.
 func (e *Endpoint) Conditional() *Endpoint {
 	e.conditional = true
 	return e
@@ -18,15 +18,15 @@ func (e *Endpoint) Conditional() *Endpoint {
 
 type unmodifiedSinceKey struct{}
 
-// UnmodifiedSince returns the time after which nobody may have changed the record that a request for a Conditional endpoint is
-// about; the zero time where the client did not say. If somebody has, the answer is PreconditionFailed.
+// UnmodifiedSince returns the time after which the record of a request to a Conditional endpoint must not have changed, or the zero time if
+// the client sent no condition. If the record has changed since, the handler must return PreconditionFailed.
 func UnmodifiedSince(ctx context.Context) time.Time {
 	at, _ := ctx.Value(unmodifiedSinceKey{}).(time.Time)
 	return at
 }
 
-// withCondition returns ctx with the condition of a request. A date that is none is no condition, as HTTP has it. Beside the
-// dates of HTTP the API's own are understood, so that a client may send back what it was shown.
+// withCondition returns ctx with the condition of a request. A date that cannot be parsed is ignored, as HTTP requires. Dates in the API's
+// own format are accepted as well as HTTP dates, so that a client can send back a time that the API returned.
 func withCondition(ctx context.Context, r *http.Request) context.Context {
 	text := r.Header.Get(unmodifiedSinceHeader)
 	if text == "" {
@@ -42,7 +42,7 @@ func withCondition(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, unmodifiedSinceKey{}, at)
 }
 
-// PreconditionFailed is 412: the record was changed after UnmodifiedSince.
+// PreconditionFailed returns 412: the record was changed after UnmodifiedSince.
 func PreconditionFailed() *Error {
 	return Message(http.StatusPreconditionFailed, "412 Precondition Failed")
 }

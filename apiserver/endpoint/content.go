@@ -10,31 +10,31 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 )
 
-// Content is the response of an endpoint that does not answer in JSON: a file, an archive.
+// Content is the response of an endpoint that does not answer in JSON, such as a file or an archive.
 type Content struct {
 	// Type is the media type.
 	Type string
-	// Header has more headers; it may be nil.
+	// Header has additional headers; it may be nil.
 	Header http.Header
-	// Size is in bytes; negative when it is not known before.
+	// Size is the length in bytes, or negative if it is not known in advance.
 	Size int64
-	// Live has each piece sent at once that is written, for what comes into being while it is sent.
+	// Live sends each piece as soon as it is written, for content that is still being produced.
 	Live bool
-	// Write writes it. It may take its time, as long as the client takes what it gets, and not too slowly. An error before the
-	// first byte is the answer; after that the connection breaks off, so that nobody takes a part for the whole. For HEAD it is
-	// not called.
+	// Write writes the content. It may take as long as the client keeps reading fast enough. If it fails before the first byte, the error
+	// is the answer. If it fails later, the connection is aborted, so that the client does not mistake a part for the whole. It is not
+	// called for HEAD.
 	Write func(io.Writer) error
 }
 
-// Streamed is a response that may be too large to be put together in memory.
+// Streamed is a response that can be too large to build in memory.
 type Streamed interface {
-	// Stream reports whether it is, and returns what is sent in its place.
+	// Stream reports whether the response is too large, and if so returns the content to send instead.
 	Stream() (Content, bool)
 }
 
-// Headed is a response in JSON that has headers of its own.
+// Headed is a JSON response with headers of its own.
 type Headed interface {
-	// Header returns them.
+	// Header returns the additional headers.
 	Header() http.Header
 }
 
@@ -62,13 +62,13 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, status int, c C
 	if !out.begun {
 		return err
 	}
-	if out.failed == nil && r.Context().Err() == nil { // the client is still there
+	if out.failed == nil && r.Context().Err() == nil { // the client is still connected
 		h.options.Log.Error(err, "Sending an answer", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(requestIDHeader))
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// paced is a writer that gives the client some time for each piece, and for all that it has got.
+// paced is a writer with a deadline for each piece that the client reads, and a minimum throughput for the whole.
 type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -76,7 +76,7 @@ type paced struct {
 	content Content
 	pace    pace.Pace
 	begun   bool
-	// failed is why the client gets no more.
+	// failed is the reason why nothing more is sent to the client.
 	failed error
 }
 

@@ -20,7 +20,7 @@ type fileRequest struct {
 
 const fileText = "the first half, and the second"
 
-// files serves a text in two pieces, with a failure before, between or after them where one is asked for.
+// files serves a text in two pieces. If a request asks for it, writing fails before, between or after the pieces.
 var files = endpoint.Table{endpoint.Get("/file", func(_ context.Context, _ endpoint.None, r *fileRequest) (endpoint.Content, error) {
 	failure := errors.New("a disk was lost")
 	return endpoint.Content{
@@ -67,7 +67,7 @@ func TestAnAnswerMayBeAFile(t *testing.T) {
 			}
 		})
 	}
-	serve(t, files, httptest.NewRequest(http.MethodGet, "/file", http.NoBody)) // held against the document
+	serve(t, files, httptest.NewRequest(http.MethodGet, "/file", http.NoBody)) // checks the answer against the OpenAPI document
 }
 
 func TestAFileThatBreaksOffIsNotTakenForWhole(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAClientThatDoesNotTakeAFileIsCutOff(t *testing.T) {
 	}
 }
 
-// page is a response that is sent in another way where it is large.
+// page is a response that is streamed if it is large.
 type page struct {
 	Text string `json:"text"`
 }

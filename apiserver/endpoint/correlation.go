@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// The headers of every answer by which a client and the log name the same request.
+// The headers of every answer that identify a request, both to the client and in the log.
 const (
 	requestIDHeader = "X-Request-Id"
 	metaHeader      = "X-Gitlab-Meta"
 	maxRequestID    = 128
 )
 
-// correlate gives an answer the name of its request: the client's, if it is a name, or a random one.
+// correlate sets the request ID in the headers of an answer: the ID that the client sent if it is valid, and otherwise a random one.
 func correlate(answer http.Header, r *http.Request) {
 	id := r.Header.Get(requestIDHeader)
 	if !isRequestID(id) {
@@ -38,7 +38,7 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// newRequestID tells one request from another; it guards nothing.
+// newRequestID returns a random ID that distinguishes requests. It is not a secret.
 func newRequestID() string {
 	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())

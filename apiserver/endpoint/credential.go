@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Credential is a kind of secret by which callers are known. The Guard knows where the headers and the query have them, and what they are
-// good for.
+// Credential is a kind of secret that identifies a caller. The Guard knows which headers and query parameters carry it, and what it
+// permits.
 type Credential string
 
-// The kinds of credentials. Endpoints take an AccessToken that say nothing else.
+// The kinds of credentials. An endpoint takes an AccessToken unless it says otherwise.
 const (
 	AccessToken  Credential = "access_token"
 	JobToken     Credential = "job_token"
@@ -18,18 +18,18 @@ const (
 	ClientKey    Credential = "client_key"
 )
 
-// maxCarrying bounds a body that can have a credential: it is read before the caller is known.
+// maxCarrying is the maximum size of a body that can contain a credential, in bytes. Such a body is read before the caller is known.
 const maxCarrying = freeBody
 
-// Takes replaces the kinds of credentials by which callers of the endpoint are known.
+// Takes replaces the kinds of credentials that the endpoint accepts.
 func (e *Endpoint) Takes(all ...Credential) *Endpoint {
 	e.credentials = all
 	return e
 }
 
-// Carries names the parameter of the query or the body in which clients can send a credential that the endpoint takes. A body can have
-// 64 KiB then. Where an endpoint takes files or a raw body, only the query carries credentials: the caller is known before the body is
-// read.
+// Carries names the parameter of the query or the body in which clients can send a credential that the endpoint takes. The body is then
+// limited to 64 KiB. If an endpoint takes files or a raw body, only the query can carry credentials, because the caller must be known
+// before the body is read.
 func (e *Endpoint) Carries(c Credential, parameter string) *Endpoint {
 	e.carried = append(e.carried, carrier{c, parameter})
 	if !e.streams() {
@@ -38,27 +38,27 @@ func (e *Endpoint) Carries(c Credential, parameter string) *Endpoint {
 	return e
 }
 
-// carrier is a parameter that may have a credential.
+// carrier is a parameter that can contain a credential.
 type carrier struct {
 	credential Credential
 	parameter  string
 }
 
-// Credentials are the kinds of credentials by which callers are known.
+// Credentials returns the kinds of credentials that the endpoint accepts.
 func (e *Endpoint) Credentials() []Credential { return e.credentials }
 
-// TakesCredential reports whether a kind of credentials is one of them.
+// TakesCredential reports whether the endpoint accepts a kind of credential.
 func (e *Endpoint) TakesCredential(c Credential) bool { return slices.Contains(e.credentials, c) }
 
-// Sent is what the Guard needs of a request and cannot read itself.
+// Sent has the parts of a request that the Guard needs and cannot read itself.
 type Sent struct {
 	// Path has the parameters of the path.
 	Path map[string]string
-	// Credentials are those that stood in parameters; nil for none.
+	// Credentials are the credentials that were sent in parameters; nil if there are none.
 	Credentials map[Credential]string
 }
 
-// carriedIn takes the credentials out of the parameters that carry them.
+// carriedIn returns the credentials in the parameters that carry them. The error is a 400 if one is not a text.
 func (e *Endpoint) carriedIn(sent tree) (map[Credential]string, error) {
 	var all map[Credential]string
 	for _, c := range e.carried {
@@ -78,7 +78,7 @@ func (e *Endpoint) carriedIn(sent tree) (map[Credential]string, error) {
 	return all, nil
 }
 
-// carried reads the parameters of a request where one of them may have a credential, before the Guard is asked.
+// carried reads the parameters of a request before the Guard is asked, if one of them can contain a credential.
 func (h *Handler) carried(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (err error) {
 	if len(e.carried) == 0 {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// bearer is who shows a credential.
+// bearer is a caller who presented a credential.
 type bearer struct{ name string }
 
-// doorman admits who shows the credential of the kind that the endpoint takes.
+// doorman admits callers who present a credential of a kind that the endpoint takes.
 type doorman struct{ asked int }
 
 func (d *doorman) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
@@ -100,7 +100,7 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 	}
 }
 
-// Nobody is made to wait for the body of somebody who is refused.
+// The server must not read the body of a caller whom it refuses.
 func TestEndpoint_readsNoBodyBeforeTheCallerIsKnown(t *testing.T) {
 	who := func(_ context.Context, b bearer, _ *endpoint.None) (string, error) { return b.name, nil }
 	h := endpoint.NewHandler(endpoint.Options{Guard: &doorman{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{endpoint.Post("/usual", who)})
@@ -112,7 +112,7 @@ func TestEndpoint_readsNoBodyBeforeTheCallerIsKnown(t *testing.T) {
 	}
 }
 
-// untouched is a body that nobody must read.
+// untouched is a body that fails the test if it is read.
 type untouched struct{ t *testing.T }
 
 func (u *untouched) Read([]byte) (int, error) {

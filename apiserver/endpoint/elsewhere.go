@@ -6,12 +6,12 @@ import (
 	"reflect"
 )
 
-// Elsewhere is the response of an endpoint whose content can also be had at another address, such as that of a store of objects. Clients are
-// redirected there, unless WithoutRedirects says that they cannot be.
+// Elsewhere is the response of an endpoint whose content is also available at another address, such as an object store. Clients are
+// redirected there, except under WithoutRedirects.
 type Elsewhere struct {
-	// URL is the address; where it is empty, everybody gets the content.
+	// URL is the other address. If it is empty, every client receives the content directly.
 	URL string
-	// Content returns it. An error is the answer.
+	// Content returns the content. An error is the answer.
 	Content func() (Content, error)
 }
 
@@ -19,12 +19,12 @@ var elsewhereType = reflect.TypeFor[Elsewhere]()
 
 type stayKey struct{}
 
-// WithoutRedirects returns a context for requests that came by a way on which a redirect is not passed on.
+// WithoutRedirects returns a context for requests that arrived through a proxy that does not pass on redirects.
 func WithoutRedirects(ctx context.Context) context.Context {
 	return context.WithValue(ctx, stayKey{}, true)
 }
 
-// lead sends the client to where the content is, or sends the content.
+// lead redirects the client to the content, or sends the content.
 func (h *Handler) lead(w http.ResponseWriter, r *http.Request, status int, to Elsewhere) error {
 	if to.URL != "" && r.Context().Value(stayKey{}) == nil {
 		w.Header().Set("Location", to.URL)
@@ -38,7 +38,7 @@ func (h *Handler) lead(w http.ResponseWriter, r *http.Request, status int, to El
 	return h.stream(w, r, status, c)
 }
 
-// redirected is the answer that leads elsewhere.
+// redirected is the Response Object of a redirect.
 func redirected() object {
 	return object{"description": "The content is at another address.", "headers": referTo([]string{"Location"})}
 }

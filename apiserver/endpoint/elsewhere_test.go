@@ -86,7 +86,7 @@ func TestContent_thatIsLiveIsSentPieceByPiece(t *testing.T) {
 					return err
 				}
 				select {
-				case <-seen: // the client has it, though there is more to come
+				case <-seen: // the client received this piece although more follow
 				case <-ctx.Done():
 					return errors.New("the client has left")
 				}

@@ -1,28 +1,28 @@
-// Package endpoint is the machinery of the REST API: from one table of endpoints come routing, the binding of parameters,
-// validation errors, pagination, headers, error bodies and the OpenAPI document. It knows no resource.
+// Package endpoint is the machinery of the REST API. A table of endpoints defines routing, the binding of parameters, validation errors,
+// pagination, headers, error bodies and the OpenAPI document. The package knows no resource.
 //
-// A family of endpoints writes handlers of the form func(ctx, Subject, *Request) (Response, error), which contain no HTTP, and
-// lists them in a Table. The subject is what the request is about, such as a project, and what its caller may do with it: the Guard finds
-// it, and its type says what the endpoint is about. A request type says with struct tags what it takes besides:
+// A family of endpoints has handlers of the form func(ctx, Subject, *Request) (Response, error), which contain no HTTP, and lists them in a
+// Table. The subject is the thing that the request is about, such as a project, together with the caller's permissions on it. The Guard
+// finds it, and its type declares what the endpoint is about. A request type declares all other parameters with struct tags:
 //
-//	param:"name"      a parameter of the query, form or JSON body; of the path where the path has it in braces
+//	param:"name"      a parameter of the query, form or JSON body, or of the path if the path has the name in braces
 //	required:""       400 "name is missing" without it
 //	blank:"refuse"    400 "name is empty" when it is sent and blank
 //	values:"a,b"      400 "name does not have a valid value" otherwise
 //	minimum:"1"       the same for numbers below; maximum likewise
-//	exactlyOne:"x"    400 unless one parameter of those with the same x is sent, and no more
-//	atLeastOne:"x"    400 unless any parameter of those with the same x is sent
-//	atMostOne:"x"     400 when more than one parameter of those with the same x is sent
-//	comma:""          a list may be sent as one text with commas, too
+//	exactlyOne:"x"    400 unless exactly one of the parameters with the same x is sent
+//	atLeastOne:"x"    400 unless at least one of the parameters with the same x is sent
+//	atMostOne:"x"     400 when more than one of the parameters with the same x is sent
+//	comma:""          a list may also be sent as one text with commas
 //	words:"None,Any"  the words that an Either takes
-//	body:"a/b,c/d"    for a File: the body as it is, unzipped, of one of these media types; other parameters are in the query and path
-//	range:""          400 without Content-Range: the body is a piece of something
+//	body:"a/b,c/d"    for a File: the raw body, unzipped, in one of these media types; other parameters are in the query and path
+//	range:""          400 without Content-Range: the body is a piece of a larger whole
 //	default:"x"       the value when it is not sent; it appears in Link headers too
 //	doc:"..."         a sentence for the OpenAPI document
 //
-// A field of type Optional tells a parameter that is absent from one that is null, and one of type Either is a value or a word. A struct is
-// sent as not[label]=x, as an object in JSON; so is a map[string]string, as variables[KEY]=x, whose keys the client chooses. A File comes in
-// a multipart form. A response type says with json tags what it gives; doc describes its fields, too.
+// A field of type Optional distinguishes an absent parameter from null, and a field of type Either is a value or a word. A struct is sent
+// as not[label]=x, or as an object in JSON. A map[string]string is sent in the same way, as variables[KEY]=x; the client chooses its keys.
+// A File comes in a multipart form. A response type declares its fields with json tags and describes them with doc.
 package endpoint
 
 import (
@@ -32,13 +32,13 @@ import (
 	"time"
 )
 
-// Ability is what a caller must be able to do; the application that serves the table knows what it means.
+// Ability is a permission that an endpoint requires of its caller. The application that serves the table defines its meaning.
 type Ability string
 
-// Table is the endpoints of a family.
+// Table has the endpoints of a family.
 type Table []*Endpoint
 
-// Named gives the family its name, under which the OpenAPI document has its endpoints.
+// Named sets the name of the family, under which the OpenAPI document groups its endpoints.
 func (t Table) Named(family string) Table {
 	for _, e := range t {
 		e.family = family
@@ -46,7 +46,7 @@ func (t Table) Named(family string) Table {
 	return t
 }
 
-// Endpoint is a row of a table: a method, a path, and what happens there.
+// Endpoint is a row of a table: a method, a path and their handler.
 type Endpoint struct {
 	method  string
 	path    string
@@ -60,7 +60,7 @@ type Endpoint struct {
 	also    []int
 	family  string
 
-	// subject is the zero value of what the endpoint is about, and located are the path parameters that name it.
+	// subject is the zero value of the subject's type, and located are the path parameters that name the subject.
 	subject   any
 	located   []located
 	finder    any
@@ -77,7 +77,7 @@ type Endpoint struct {
 	perMinute   int
 	limited     string
 	limitedBy   []LimitBy
-	// wildcard is the path parameter that takes all that is left, and slash says that the path may end in one.
+	// wildcard is the path parameter that matches the rest of the path. slash says that the path may end in a slash.
 	wildcard string
 	slash    bool
 	answers  []Answer
@@ -90,45 +90,46 @@ type Endpoint struct {
 	call     func(ctx context.Context, subject, request any) (any, error)
 }
 
-// Func is a handler: it gets the subject that the Guard has found, and what was sent.
+// Func is a handler. It gets the subject that the Guard found, and the parameters that the client sent.
 type Func[S, Req, Resp any] = func(ctx context.Context, subject S, request *Req) (Resp, error)
 
-// Anonymous says how an endpoint treats callers who show no credential.
+// Anonymous says how an endpoint treats callers who present no credential.
 type Anonymous int
 
 const (
-	// Refused answers with 401, whatever the request is about.
+	// Refused answers 401, whatever the subject is.
 	Refused Anonymous = iota
-	// Hidden answers with 404 for a subject that the public cannot see, as if it did not exist, and otherwise as it answers every caller
-	// without the ability.
+	// Hidden answers 404 if the public cannot see the subject, as if it did not exist. Otherwise it answers as for every caller who lacks
+	// the ability.
 	Hidden
-	// Served answers as it answers everybody: the subject decides what it shows to the public.
+	// Served treats anonymous callers like all others: the subject decides what the public can see.
 	Served
 )
 
-// Get returns an endpoint that reads; its success is 200. The path has parameters in braces, as in /projects/{id}. The last one may be a
-// wildcard, as in /artifacts/{path...}, which takes all that is left. What has a word where another path has a parameter goes first, and
-// a parameter goes before a wildcard.
+// Get returns an endpoint that reads; its success status is 200.
+//
+// The path has parameters in braces, as in /projects/{id}. The last one can be a wildcard, as in /artifacts/{path...}, which matches the
+// rest of the path. If several paths match a request, a literal segment takes precedence over a parameter, and a parameter over a wildcard.
 func Get[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodGet, path, http.StatusOK, handler)
 }
 
-// Post returns an endpoint that creates; its success is 201.
+// Post returns an endpoint that creates; its success status is 201.
 func Post[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPost, path, http.StatusCreated, handler)
 }
 
-// Put returns an endpoint that changes; its success is 200.
+// Put returns an endpoint that changes; its success status is 200.
 func Put[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPut, path, http.StatusOK, handler)
 }
 
-// Patch returns an endpoint that changes; its success is 200.
+// Patch returns an endpoint that changes; its success status is 200.
 func Patch[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodPatch, path, http.StatusOK, handler)
 }
 
-// Delete returns an endpoint that removes; its success is 204, without a body.
+// Delete returns an endpoint that removes; its success status is 204, without a body.
 func Delete[S, Req, Resp any](path string, handler Func[S, Req, Resp]) *Endpoint {
 	return newEndpoint(http.MethodDelete, path, http.StatusNoContent, handler)
 }
@@ -151,26 +152,26 @@ func newEndpoint[S, Req, Resp any](method, path string, status int, handler Func
 	return e
 }
 
-// Doc says in a sentence what the endpoint does.
+// Doc describes the endpoint in one sentence, for the OpenAPI document.
 func (e *Endpoint) Doc(summary string) *Endpoint {
 	e.summary = summary
 	return e
 }
 
-// Needs names the ability without which a caller is refused.
+// Needs names the ability that a caller must have.
 func (e *Endpoint) Needs(a Ability) *Endpoint {
 	e.ability = a
 	return e
 }
 
-// Asks names the abilities that the handler asks for besides, where it depends on what is sent whether they are needed, and about what: as
-// about the group that a parameter names. No handler can ask for any other.
+// Asks names further abilities that the handler checks itself, because the parameters decide whether they are needed and on which subject,
+// such as a group that a parameter names. The handler cannot check any other ability.
 func (e *Endpoint) Asks(abilities ...Ability) *Endpoint {
 	e.asks = append(e.asks, abilities...)
 	return e
 }
 
-// Anybody lets in every signed-in caller. An endpoint that changes something must name an ability or call Anybody.
+// Anybody admits every signed-in caller. An endpoint that changes something must call Needs or Anybody.
 func (e *Endpoint) Anybody() *Endpoint {
 	e.anybody = true
 	return e
@@ -179,61 +180,62 @@ func (e *Endpoint) Anybody() *Endpoint {
 // ForAnybody reports whether Anybody was called.
 func (e *Endpoint) ForAnybody() bool { return e.anybody }
 
-// Feature names what must be turned on for the endpoint to be there; otherwise it answers 404. The Guard knows what is on.
+// Feature names the feature that must be on for the endpoint to exist; otherwise the endpoint answers 404. The Guard knows which features
+// are on.
 func (e *Endpoint) Feature(name string) *Endpoint {
 	e.feature = name
 	return e
 }
 
-// Anonymous sets how the endpoint treats callers who show no credential. The default is Refused.
+// Anonymous sets how the endpoint treats callers who present no credential. The default is Refused.
 func (e *Endpoint) Anonymous(a Anonymous) *Endpoint {
 	e.anonymous = a
 	return e
 }
 
-// Denies replaces the answer to callers without the ability, 403.
+// Denies replaces the answer to callers who lack the ability; the default is 403.
 func (e *Endpoint) Denies(answer *Error) *Endpoint {
 	e.denial = answer
 	return e
 }
 
-// Scopes replaces the scopes of which a token needs one; by default api, and read_api for reading.
+// Scopes replaces the scopes of which a token needs one. The default is api, or also read_api for an endpoint that reads.
 func (e *Endpoint) Scopes(scopes ...string) *Endpoint {
 	e.scopes = scopes
 	return e
 }
 
-// Status replaces the status of success.
+// Status replaces the status of a success.
 func (e *Endpoint) Status(code int) *Endpoint {
 	e.status = code
 	return e
 }
 
-// Also names statuses other than the usual ones with which it answers, such as 304 and 405, for the OpenAPI document.
+// Also names further statuses for the OpenAPI document, such as 304 and 405, in addition to the usual ones.
 func (e *Endpoint) Also(codes ...int) *Endpoint {
 	e.also = append(e.also, codes...)
 	return e
 }
 
-// Method is the HTTP method.
+// Method returns the HTTP method.
 func (e *Endpoint) Method() string { return e.method }
 
-// Path is the path with its parameters in braces, as in the interface documents with :id written {id}.
+// Path returns the path with its parameters in braces. The interface documents write :id where it has {id}.
 func (e *Endpoint) Path() string { return e.path }
 
-// Ability is what Needs named.
+// Ability returns the ability that Needs named.
 func (e *Endpoint) Ability() Ability { return e.ability }
 
-// Asked are the abilities that Asks named.
+// Asked returns the abilities that Asks named.
 func (e *Endpoint) Asked() []Ability { return e.asks }
 
-// RequiredFeature is what Feature named; empty where the endpoint is always there.
+// RequiredFeature returns the feature that Feature named, or "" if the endpoint always exists.
 func (e *Endpoint) RequiredFeature() string { return e.feature }
 
-// RequiredScopes are those of which a token needs one.
+// RequiredScopes returns the scopes of which a token needs one.
 func (e *Endpoint) RequiredScopes() []string { return e.scopes }
 
-// Denial is the answer to callers without the ability.
+// Denial returns the answer to callers who lack the ability.
 func (e *Endpoint) Denial() *Error {
 	if e.denial == nil {
 		return Forbidden("")
@@ -241,14 +243,14 @@ func (e *Endpoint) Denial() *Error {
 	return e.denial
 }
 
-// Subject is the zero value of what the endpoint is about.
+// Subject returns the zero value of the subject's type.
 func (e *Endpoint) Subject() any { return e.subject }
 
-// ForAnonymous returns how the endpoint treats callers who show no credential.
+// ForAnonymous returns how the endpoint treats callers who present no credential.
 func (e *Endpoint) ForAnonymous() Anonymous { return e.anonymous }
 
-// String is the method and path.
+// String returns the method and the path.
 func (e *Endpoint) String() string { return e.method + " " + e.path }
 
-// None is the request or response of an endpoint that takes or gives nothing.
+// None is the request or response type of an endpoint without one.
 type None struct{}

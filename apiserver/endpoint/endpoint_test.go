@@ -425,7 +425,8 @@ func TestTimesAreWrittenInUTCWithMilliseconds(t *testing.T) {
 	}
 }
 
-// FuzzBinding sends anything as a query, a form, in several parts and as JSON: the answer is always a success or a 4xx of the right form.
+// FuzzBinding sends arbitrary input as a query, a form, a multipart form and JSON. The answer must always be a success or a well-formed
+// 4xx.
 func FuzzBinding(f *testing.F) {
 	f.Add("name=n&color=c&grants[][user_id]=1&position[base_sha]=x", `{"name":"n","color":[1,{"a":null}]}`)
 	f.Add("a[b][]=1&a[b]=2&a=3&[]=4&a[", `{"name":"n","name":1e999}`)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Error is an answer other than success. The body is in one of the forms that clients of the API know; which one depends
-// on where the error arises (API behaviour, section 1.1).
+// Error is an answer other than a success. Its body has one of the forms that clients of the API know; the form depends on where the error
+// arises (API behaviour, section 1.1).
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Body is encoded as JSON; none where it is nil.
+	// Body is encoded as JSON. If it is nil, the answer has no body.
 	Body any
-	// Header is added to the answer's.
+	// Header is added to the headers of the answer.
 	Header http.Header
 }
 
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s", e.Status, text)
 }
 
-// Text is what the body says, without its form: for an answer about several things, of which each may have failed.
+// Text returns the text of the body without its form. Use it in an answer about several things, each of which can fail.
 func (e *Error) Text() string {
 	switch body := e.Body.(type) {
 	case problem:
@@ -50,7 +50,7 @@ func (e *Error) Text() string {
 	return http.StatusText(e.Status)
 }
 
-// message is the form of errors that handlers raise.
+// message is the form of errors that handlers return.
 type message struct {
 	Message any `json:"message"`
 }
@@ -62,12 +62,12 @@ type problem struct {
 	Scope            string `json:"scope,omitempty"`
 }
 
-// Message is an error with a text.
+// Message returns an error with a formatted text.
 func Message(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Body: message{fmt.Sprintf(format, args...)}}
 }
 
-// NotFound is 404 for a resource, such as "Project"; for an empty name, that of a record within an endpoint.
+// NotFound returns 404 for a resource, such as "Project". With an empty name, it returns the text for a record within an endpoint.
 func NotFound(resource string) *Error {
 	if resource == "" {
 		return Message(http.StatusNotFound, "404 Not found")
@@ -75,20 +75,20 @@ func NotFound(resource string) *Error {
 	return Message(http.StatusNotFound, "404 %s Not Found", resource)
 }
 
-// Forbidden is 403, with a reason where one is given.
+// Forbidden returns 403. The reason may be empty.
 func Forbidden(reason string) *Error { return reasoned(http.StatusForbidden, "403 Forbidden", reason) }
 
-// Unauthorized is 401, with a reason where one is given.
+// Unauthorized returns 401. The reason may be empty.
 func Unauthorized(reason string) *Error {
 	return reasoned(http.StatusUnauthorized, "401 Unauthorized", reason)
 }
 
-// BadRequest is 400, with a reason where one is given.
+// BadRequest returns 400. The reason may be empty.
 func BadRequest(reason string) *Error {
 	return reasoned(http.StatusBadRequest, "400 Bad request", reason)
 }
 
-// Conflict is 409 with a text, or with the standard one.
+// Conflict returns 409 with a text, or with the standard text if it is empty.
 func Conflict(text string) *Error {
 	if text == "" {
 		text = "409 Conflict"
@@ -96,7 +96,7 @@ func Conflict(text string) *Error {
 	return Message(http.StatusConflict, "%s", text)
 }
 
-// NotModified is 304: nothing had to be done.
+// NotModified returns 304: there was nothing to do.
 func NotModified() *Error { return &Error{Status: http.StatusNotModified} }
 
 func reasoned(status int, text, reason string) *Error {
@@ -106,27 +106,27 @@ func reasoned(status int, text, reason string) *Error {
 	return Message(status, "%s", text)
 }
 
-// Invalid is 400 for attributes of a model that do not hold: their names and what is wrong with each.
+// Invalid returns 400 for attributes of a model that are not valid: their names, and the problems of each.
 func Invalid(attributes map[string][]string) *Error {
 	return &Error{Status: http.StatusBadRequest, Body: message{attributes}}
 }
 
-// Unprocessable is 422 with the texts in a list.
+// Unprocessable returns 422 with the texts in a list.
 func Unprocessable(texts ...string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Body: message{texts}}
 }
 
-// Parameters is 400 about how parameters were sent, all problems in one text.
+// Parameters returns 400 for problems with the parameters, all in one text.
 func Parameters(problems ...string) *Error {
 	return &Error{Status: http.StatusBadRequest, Body: problem{Error: strings.Join(problems, ", ")}}
 }
 
-// InvalidToken is 401 for a bearer token that is not accepted.
+// InvalidToken returns 401 for a bearer token that is not accepted.
 func InvalidToken(description string) *Error {
 	return &Error{Status: http.StatusUnauthorized, Body: problem{Error: "invalid_token", ErrorDescription: description}}
 }
 
-// InsufficientScope is 403 for a token that has none of the scopes.
+// InsufficientScope returns 403 for a token that has none of the scopes.
 func InsufficientScope(scopes []string) *Error {
 	return &Error{Status: http.StatusForbidden, Body: problem{
 		Error:            "insufficient_scope",

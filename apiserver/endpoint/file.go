@@ -12,22 +12,22 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 )
 
-// File is what a client has uploaded: a file in a form, which has a tag param, or a body that is taken as it is, which has a tag body. It is
-// not in memory. It is there until the request is answered.
+// File is an upload: a file in a form, which has a tag param, or a raw body, which has a tag body. It is not held in memory, and exists
+// until the request is answered.
 type File struct {
-	// Name is what the client calls it, without directories; empty for a body.
+	// Name is the file name that the client sent, without directories; empty for a body.
 	Name string
-	// Type is the media type that the client says; it may be empty.
+	// Type is the media type that the client sent; it may be empty.
 	Type string
-	// Size is in bytes, unzipped.
+	// Size is the length in bytes, unzipped.
 	Size int64
-	// Offset is where it begins in the whole that it is a part of, for a body with a tag range.
+	// Offset is the position of the piece within the whole, in bytes, for a body with a tag range.
 	Offset int64
 
 	content io.ReaderAt
 }
 
-// Open returns the content from its beginning. It can be called more than once.
+// Open returns a reader of the content from its beginning. It can be called more than once.
 func (f *File) Open() *io.SectionReader { return io.NewSectionReader(f.content, 0, f.Size) }
 
 var fileType = reflect.TypeFor[File]()
@@ -40,28 +40,28 @@ func assignFile(into reflect.Value, value any) bool {
 	return ok
 }
 
-// spool keeps what a client uploads with one request: in memory as much as is held without being counted, and else in a file that has no
-// name, and so is gone with the process.
+// spool keeps the uploads of one request: in memory up to the size that is held without being counted, and beyond that in an unnamed file,
+// which disappears with the process.
 type spool struct {
 	dir  string
 	free int64
 	file *os.File
 	size int64
-	// weigh says how much is on disk.
+	// weigh is told how many bytes are on disk.
 	weigh func(bytes int64)
 }
 
 func newSpool(dir string) *spool { return &spool{dir: dir, free: freeBody, weigh: uncounted} }
 
-// settle says how much there is once all of it is.
+// settle reports the final size on disk, once everything is written.
 func (s *spool) settle() { s.weigh(s.size) }
 
-// unkept is the error of a disk on which something was to be kept.
+// unkept is the error of a disk to which an upload could not be written.
 type unkept struct{ error }
 
 func (u unkept) Unwrap() error { return u.error }
 
-// source notes why a reader has failed.
+// source records the error of a reader.
 type source struct {
 	io.Reader
 	failed error
@@ -75,7 +75,7 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// keep reads all that there is. It fails with 413 where that is more than most bytes, with the error of the reader, or with unkept.
+// keep reads everything from a reader. It fails with 413 if there are more than most bytes, with the reader's error, or with unkept.
 func (s *spool) keep(from io.Reader, most int64) (content io.ReaderAt, size int64, err error) {
 	var head bytes.Buffer
 	reader := &source{Reader: io.LimitReader(from, most+1)}
@@ -116,18 +116,18 @@ func (s *spool) write(from io.Reader) (content io.ReaderAt, size int64, err erro
 	return content, size, err
 }
 
-// close gives back what is kept. A nil spool keeps nothing.
+// close frees the spool's storage. A nil spool has none.
 func (s *spool) close() {
 	if s == nil {
 		return
 	}
 	if s.file != nil {
-		_ = s.file.Close() // nobody reads it any more
+		_ = s.file.Close() // nothing reads it any more
 	}
 	s.weigh(0)
 }
 
-// pacedBody is a body for which the client has some time for each piece, and for all the longer it is.
+// pacedBody is a body with a deadline for each piece, and a total deadline that grows with its length.
 type pacedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -139,7 +139,7 @@ func (p *pacedBody) Read(b []byte) (int, error) {
 	return p.pace.Pass(p.control.SetReadDeadline, func() (int, error) { return p.ReadCloser.Read(b) })
 }
 
-// takeTime gives the client time for a long body.
+// takeTime extends the client's deadline for a long body.
 func (h *Handler) takeTime(w http.ResponseWriter, r *http.Request) {
 	r.Body = &pacedBody{
 		ReadCloser: r.Body, control: http.NewResponseController(w),

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// fickle lets a request in as long as nobody says otherwise.
+// fickle is a guard that admits requests until refused is set.
 type fickle struct{ refused *bool }
 
 func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (context.Context, any, error) {
@@ -27,7 +27,7 @@ func (f fickle) Admit(r *http.Request, _ *endpoint.Endpoint, _ endpoint.Sent) (c
 
 func (fickle) Check(*endpoint.Endpoint) error { return nil }
 
-// slowly is a body that does something when it is read.
+// slowly is a body that calls a function when it is read.
 type slowly struct {
 	io.Reader
 	do func()

@@ -17,63 +17,65 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cespare/xxhash/v2" // of hashes that guard nothing, one that is as fast as memory
+	"github.com/cespare/xxhash/v2" // chosen among the non-cryptographic hashes because it is as fast as memory
 	"github.com/go-logr/logr"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// Guard says who calls, and whether he may.
+// Guard identifies the caller of a request, and decides whether the request is allowed.
 type Guard interface {
-	// Admit is asked before the parameters of a request are read, unless they may have a credential. It returns the context and the subject that the handler gets, or an
-	// *Error for the client. The subject has the type that the endpoint names.
+	// Admit decides about a request. It is called before the parameters are read, unless they can contain a credential. It returns the
+	// context and the subject for the handler, or an *Error for the client. The subject has the type that the endpoint declares.
 	Admit(r *http.Request, e *Endpoint, sent Sent) (ctx context.Context, subject any, err error)
-	// Check returns an error for an endpoint that Admit can admit nobody to, because it does not know its subject or its ability.
+	// Check returns an error if Admit could never admit anybody to the endpoint, because the Guard does not know its subject or its
+	// ability.
 	Check(e *Endpoint) error
 }
 
-// Options of a Handler.
+// Options configures a Handler.
 type Options struct {
 	// Guard admits requests.
 	Guard Guard
-	// BaseURL is what clients put before the path of an endpoint, as in https://forge.example/api/v4, unless WithBaseURL says
-	// something else for a request.
+	// BaseURL is the URL that precedes the path of an endpoint, such as https://forge.example/api/v4, unless WithBaseURL replaces it for a
+	// request.
 	BaseURL *url.URL
 	// Info is for the OpenAPI document.
 	Info Info
-	// ReadTimeout is how long a client may take to send a body; WriteTimeout, to take in the answer; one that is
-	// streamed has it for each piece, and more time for all of them the longer it is. Both are a minute when they are not set.
+	// ReadTimeout is the time in which a client must send a body. WriteTimeout is the time in which it must read the answer; for a streamed
+	// answer it applies to each piece, and the total time grows with the length. Both default to a minute.
 	ReadTimeout, WriteTimeout time.Duration
-	// Fresh is how old a decision of the Guard may be when a handler begins: it is asked again when a body came slowly. Five seconds
-	// when it is not set.
+	// Fresh is the maximum age of the Guard's decision when a handler begins: if a body came so slowly that the decision is older, the
+	// Guard is asked again. It defaults to five seconds.
 	Fresh time.Duration
-	// Memory bounds what is held for callers: long bodies until the handler has returned, and long answers until the client has taken
-	// them. The contexts of Guard.Admit name the callers. nil sets no bound.
+	// Memory limits the memory that is held for callers: for long bodies until the handler has returned, and for long answers until the
+	// client has read them. The contexts that Guard.Admit returns identify the callers. If it is nil, there is no limit.
 	Memory Memory
-	// Spool is the directory for what clients upload, until the request is answered; that of the system for temporary files when it is empty.
+	// Spool is the directory for uploads, which exist until the request is answered. It defaults to the system's directory for temporary
+	// files.
 	Spool string
-	// Disk bounds what is in Spool, as Memory does what is in memory; nil sets no bound.
+	// Disk limits the size of the files in Spool, as Memory limits memory. If it is nil, there is no limit.
 	Disk Memory
-	// Refused returns the answer to an error that has the same one whatever was asked for, such as Busy for one that says that there was
-	// no time; nil for other errors. Options without it know no such errors.
+	// Refused returns the answer to an error that has the same answer in every endpoint, such as Busy for an error that says that there was
+	// no time. It returns nil for all other errors. If Refused is nil, there are no such errors.
 	Refused func(err error) *Error
-	// Exceeded returns what an error says of a limit of the server that the request exceeds, a sentence for the client, and "" if it says
-	// nothing of one; nil where none does.
+	// Exceeded returns a sentence for the client about the server limit that the request exceeds according to an error, or "" if the error
+	// is not about a limit. If Exceeded is nil, no error is.
 	Exceeded func(err error) string
-	// Routed is told which endpoint a request is for, before anything is decided about it; nil for nobody.
+	// Routed is called with the endpoint that a request is for, before anything is decided about the request. It may be nil.
 	Routed func(r *http.Request, e *Endpoint)
-	// Outdated reports whether what a request was decided by may be older than what a client has written before, and returns when it is
-	// not any more. It is asked before a client is told that something is not there, not allowed or in the way, and the request is
-	// looked at once more then. Nil where that cannot be.
+	// Outdated reports whether the data behind a decision may be older than the client's own last write, and returns once it no longer is.
+	// It is called before a client is told that something does not exist, is not allowed or is in the way; the request is then tried once
+	// more. If Outdated is nil, data is never outdated.
 	Outdated func(ctx context.Context) bool
-	// Stopping is closed when the server begins to stop: requests that wait by Poll end then. Nil for never.
+	// Stopping is closed when the server begins to stop, which ends requests that wait in Poll. It may be nil.
 	Stopping <-chan struct{}
-	// Observe is told of each answer of an endpoint; nil for nobody.
+	// Observe is called after each answer of an endpoint. It may be nil.
 	Observe func(e *Endpoint, status int, took time.Duration)
 	Log     logr.Logger
 }
 
-// Handler serves tables of endpoints. Paths are matched as they were sent, so that %2F is no slash.
+// Handler serves tables of endpoints. It matches paths as they were sent, so %2F does not separate segments.
 type Handler struct {
 	options  Options
 	routes   *router.Router[*Endpoint]
@@ -83,8 +85,8 @@ type Handler struct {
 	document func() []byte
 }
 
-// NewHandler returns a handler of all endpoints in the tables. It panics when two of them cannot be told apart, and on one that the Guard
-// does not know.
+// NewHandler returns a handler of all endpoints in the tables. It panics if two endpoints cannot be told apart, or if the Guard's Check
+// fails for one.
 func NewHandler(o Options, tables ...Table) *Handler {
 	o.ReadTimeout, o.WriteTimeout = cmp.Or(o.ReadTimeout, defaultReadTimeout), cmp.Or(o.WriteTimeout, defaultWriteTimeout)
 	o.Fresh = cmp.Or(o.Fresh, defaultFresh)
@@ -116,7 +118,7 @@ func (h *Handler) Endpoints() func(yield func(*Endpoint) bool) {
 	}
 }
 
-// Refuse returns a handler that answers every request with an error, as ServeHTTP would.
+// Refuse returns a handler that answers every request with an error, in the same form as ServeHTTP.
 func (h *Handler) Refuse(err *Error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.begin(w, r)
@@ -124,7 +126,7 @@ func (h *Handler) Refuse(err *Error) http.Handler {
 	})
 }
 
-// begin is what every answer begins with.
+// begin sets the headers that every answer has.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -170,7 +172,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Endpoint, pat
 	}
 }
 
-// observed is a writer that remembers the status.
+// observed is a response writer that remembers the status.
 type observed struct {
 	http.ResponseWriter
 	status int
@@ -185,7 +187,7 @@ func (o *observed) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// admit asks the Guard.
+// admit asks the Guard about a request.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (ctx context.Context, subject any, err error) {
 	if err := h.carried(w, r, e, a); err != nil {
 		return nil, nil, err
@@ -197,7 +199,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 	return ctx, subject, err
 }
 
-// call has the handler of an endpoint answer a request, and puts what comes of it into a.
+// call runs the handler of an endpoint, and stores its response in a.
 func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path map[string]string, a *answer) error {
 	a.known.Path = path
 	if r.ContentLength > e.most() {
@@ -244,7 +246,7 @@ func (h *Handler) call(w http.ResponseWriter, r *http.Request, e *Endpoint, path
 	return err
 }
 
-// parameters are what was sent, as the handler takes it.
+// parameters decodes the sent parameters into the request type of the handler.
 func (e *Endpoint) parameters(sent tree, path map[string]string) (request any, err error) {
 	if request, err = e.request.decode(sent, path); err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func (e *Endpoint) parameters(sent tree, path map[string]string) (request any, e
 	return request, nil
 }
 
-// answer is that of the handler, for the context and the subject that the guard returned.
+// answer calls the handler with the context and the subject that the Guard returned.
 func (e *Endpoint) answer(ctx context.Context, r *http.Request, subject, request any) (any, error) {
 	if e.conditional {
 		ctx = withCondition(ctx, r)
@@ -265,7 +267,7 @@ func (e *Endpoint) answer(ctx context.Context, r *http.Request, subject, request
 	return e.call(ctx, subject, request)
 }
 
-// write sends a success. The error is noRoom, before anything is sent, where an answer has to wait.
+// write sends a success. It returns noRoom before it sends anything if the answer must wait for memory.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) error {
 	last(w, r)
 	status, response, err := e.reply(w.Header(), a.response)
@@ -298,11 +300,11 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, e *Endpoint, a *
 	if err != nil {
 		return err
 	}
-	*a = answer{kept: a.kept} // nothing else of it is needed while the client takes the text
+	*a = answer{kept: a.kept} // only the upload is still needed while the client reads the text
 	return h.json(w, r, status, response, held)
 }
 
-// url is the address of a request as the client sees it, without the query.
+// url returns the URL of a request as the client sees it, without the query.
 func (h *Handler) url(r *http.Request) *url.URL {
 	base, ok := r.Context().Value(baseURLKey{}).(*url.URL)
 	if !ok {
@@ -311,15 +313,15 @@ func (h *Handler) url(r *http.Request) *url.URL {
 	return base.JoinPath(r.URL.EscapedPath())
 }
 
-// baseURLKey is where a door puts its own address.
+// baseURLKey is the context key of the base URL of a request.
 type baseURLKey struct{}
 
-// WithBaseURL returns a context for requests that came by another way than that of Options.BaseURL.
+// WithBaseURL returns a context for requests whose base URL differs from Options.BaseURL, because they arrived another way.
 func WithBaseURL(ctx context.Context, base *url.URL) context.Context {
 	return context.WithValue(ctx, baseURLKey{}, base)
 }
 
-// json sends an answer in JSON, for which held is held.
+// json sends an answer in JSON. held is the memory that is held for it.
 func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body any, held holding) error {
 	defer held.weigh(0)
 	buffer := h.buffers.get(held.size)
@@ -344,12 +346,12 @@ func (h *Handler) json(w http.ResponseWriter, r *http.Request, status int, body 
 	return nil
 }
 
-// etag tells one answer from another; it guards nothing.
+// etag returns a hash that distinguishes answers. It is not cryptographic.
 func etag(text []byte) string {
 	return `W/"` + strconv.FormatUint(xxhash.Sum64(text), 16) + `"`
 }
 
-// fail answers with an error. What is not for the client is logged, unless the client has gone away.
+// fail answers with an error. An error that is not meant for the client is logged, unless the client has disconnected.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	last(w, r)
 	var e *Error
@@ -379,7 +381,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// explain returns the answer to an error that Options know; nil for others.
+// explain returns the answer to an error that Options knows, or nil for any other error.
 func (h *Handler) explain(err error) *Error {
 	if h.options.Refused != nil {
 		if refused := h.options.Refused(err); refused != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// various is a table of which every path in answered ends in another way.
+// various is a table in which each path of answered ends differently.
 var various = endpoint.Table{
 	endpoint.Get("/fine", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return "fine", nil }),
 	endpoint.Delete("/gone", func(context.Context, endpoint.None, *endpoint.None) (endpoint.None, error) {

@@ -7,45 +7,46 @@ import (
 	"time"
 )
 
-// Limited refuses more than so many requests a minute of one caller about one project or group, where limits are enforced.
-// Refusals name what was asked for, as in "archive".
+// Limited refuses further requests of one caller about one project or group after perMinute requests in a minute, where limits are
+// enforced. The refusal names what was requested, such as "archive".
 func (e *Endpoint) Limited(perMinute int, what string) *Endpoint {
 	e.perMinute, e.limited = perMinute, what
 	return e
 }
 
-// Limit is what Limited has set; 0 for no limit.
+// Limit returns the limit that Limited set; 0 means no limit.
 func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.limited }
 
-// By is whose requests a limit counts together.
+// By says which requests a limit counts together.
 type By string
 
 const (
-	// ByAddress counts what comes from an address, whoever calls.
+	// ByAddress counts requests by client address, whoever the caller is.
 	ByAddress By = "address"
-	// ByCredential counts what comes with a credential, and by who calls where there is none.
+	// ByCredential counts requests by credential, or by caller if a request has no credential.
 	ByCredential By = "credential"
 )
 
-// LimitBy is a limit of requests a minute.
+// LimitBy is a limit of requests per minute.
 type LimitBy struct {
 	By        By
 	PerMinute int
-	// What is limited. Endpoints that are limited for the same share the count.
+	// What names what is limited. Endpoints with the same What share a count.
 	What string
 }
 
-// LimitedBy refuses more than so many requests a minute of one address or credential, whatever they are about and be they served or not,
-// where limits are enforced. Refusals name what was asked for, as in "trigger".
+// LimitedBy refuses further requests from one address or with one credential after perMinute requests in a minute, where limits are
+// enforced. Every request counts, whatever it is about and whether or not it succeeds. The refusal names what was requested, such as
+// "trigger".
 func (e *Endpoint) LimitedBy(by By, perMinute int, what string) *Endpoint {
 	e.limitedBy = append(e.limitedBy, LimitBy{by, perMinute, what})
 	return e
 }
 
-// LimitsBy are those that LimitedBy has set.
+// LimitsBy returns the limits that LimitedBy set.
 func (e *Endpoint) LimitsBy() []LimitBy { return e.limitedBy }
 
-// limits are those of the endpoint for the OpenAPI document.
+// limits adds the limits of the endpoint to its Operation Object.
 func (e *Endpoint) limits(op object) {
 	limit := func(perMinute int) object { return object{"requests": perMinute, "seconds": 60} }
 	if e.perMinute > 0 {
@@ -56,17 +57,17 @@ func (e *Endpoint) limits(op object) {
 	}
 }
 
-// MaxBody replaces how many bytes a body may have: 4 MiB, and 8 KiB where something is only read. It is held in memory as a whole, some
-// times over, so those of more than 64 KiB wait for Options.Memory.
+// MaxBody replaces the maximum size of a body in bytes. The default is 4 MiB, or 8 KiB for an endpoint that only reads. The whole body is
+// held in memory, in several copies, so a body of more than 64 KiB waits for Options.Memory.
 func (e *Endpoint) MaxBody(bytes int64) *Endpoint {
 	e.maxBody = bytes
 	return e
 }
 
-// BodyLimit is how many bytes a body may have as it is sent.
+// BodyLimit returns the maximum size of a body as it is sent, in bytes.
 func (e *Endpoint) BodyLimit() int64 { return e.most() }
 
-// TooManyRequests is 429 for an endpoint that is Limited. It ends after the given time.
+// TooManyRequests returns 429 for an endpoint that is Limited. The client can retry after the given time.
 func TooManyRequests(what string, wait time.Duration) *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests,
@@ -75,44 +76,44 @@ func TooManyRequests(what string, wait time.Duration) *Error {
 	}
 }
 
-// Throttled is 429 for a caller who has called too often, whatever it was about. It ends after the given time.
+// Throttled returns 429 for a caller who makes too many requests, whatever they are about. The client can retry after the given time.
 func Throttled(wait time.Duration) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Body: text("Retry later\n"), Header: retryAfter(wait)}
 }
 
-// TooManyAtOnce is 429 for a caller who has as many requests running as one caller may have. The text says so.
+// TooManyAtOnce returns 429 with the given text for a caller who already has the maximum number of concurrent requests.
 func TooManyAtOnce(text string, wait time.Duration) *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests, Body: message{map[string]string{"error": text}}, Header: retryAfter(wait),
 	}
 }
 
-// Busy is 503 for what has not had its turn. A client that comes again after the given time may be luckier.
+// Busy returns 503 for a request that did not get its turn. The client can retry after the given time.
 func Busy(wait time.Duration) *Error {
 	return BusyWith("The server is busy. Please try again later.", wait)
 }
 
-// BusyWith is Busy with a text of its own.
+// BusyWith returns Busy with the given text.
 func BusyWith(text string, wait time.Duration) *Error {
 	busy := Unavailable(text)
 	busy.Header = retryAfter(wait)
 	return busy
 }
 
-// busyRetry is when to come again where nothing else is known.
+// busyRetry is the time after which a client should retry if no better estimate is known.
 const busyRetry = 10 * time.Second
 
-// Unavailable is 503 with a text, for what may be there in ten seconds.
+// Unavailable returns 503 with a text, for something that may be available in ten seconds.
 func Unavailable(text string) *Error {
 	e := Message(http.StatusServiceUnavailable, "%s", text)
 	e.Header = retryAfter(busyRetry)
 	return e
 }
 
-// retryAfter is in whole seconds.
+// retryAfter returns a Retry-After header, in whole seconds.
 func retryAfter(wait time.Duration) http.Header {
 	return http.Header{"Retry-After": {strconv.Itoa(int((wait + time.Second - 1) / time.Second))}}
 }
 
-// text is a body that is no JSON.
+// text is a body that is not JSON.
 type text string

@@ -9,31 +9,31 @@ import (
 	"sync"
 )
 
-// Memory bounds what the server holds for its callers. The context of each call names the caller.
+// Memory limits the memory that the server holds for its callers. The context of each call identifies the caller.
 type Memory interface {
-	// Take waits until so many bytes may be held. weigh says how many they are from then on; 0 gives all of them back.
+	// Take waits until the caller may hold the given number of bytes. weigh changes that number afterwards; 0 releases all of it.
 	Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error)
-	// Try is Take without waiting: nil where there is no room.
+	// Try is Take without waiting. It returns nil if there is no room.
 	Try(ctx context.Context, bytes int64) (weigh func(bytes int64))
-	// OverShare reports whether so many bytes more are more than one caller may have.
+	// OverShare reports whether the given number of additional bytes exceeds the share of one caller.
 	OverShare(ctx context.Context, bytes int64) bool
 }
 
 const (
-	// freeBody and freeAnswer are how many bytes of a body, and of an answer in JSON, are held without being counted.
+	// freeBody and freeAnswer are the sizes of a body, and of a JSON answer, up to which memory is not counted, in bytes.
 	freeBody, freeAnswer = 64 << 10, 64 << 10
-	// bodyTimes is how often a body is in memory: as it was sent, as its parameters, and as what the handler makes of them.
+	// bodyTimes is the number of copies of a body in memory: as it was sent, as parameters, and as the handler's request.
 	bodyTimes = 3
-	// encodingTimes is how often an answer is while it is encoded: in what the encoder has put together, in what had become too small for
-	// that, and in the buffer that is sent.
+	// encodingTimes is the number of copies of an answer in memory during encoding: in the encoder's buffer, in the smaller buffer from
+	// which that grew, and in the buffer that is sent.
 	encodingTimes = 3
-	// writeAnswer is what a caller must have left of the own share when a request that writes is carried out. An answer that has more gets
-	// it without waiting where the caller had to wait for that.
+	// writeAnswer is the number of bytes that must be left in the caller's share before a request that writes is carried out. If the caller
+	// had to wait for that, a larger answer gets its memory without waiting.
 	writeAnswer = 1 << 20
 )
 
-// admitBody waits until the body of a request may be held. weigh says how much of it is held from then on; it is nil where nothing is
-// counted.
+// admitBody waits until the body of a request may be held in memory. weigh sets how many bytes of it are still held; it is nil if the body
+// is not counted.
 func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint) (weigh func(bytes int64), err error) {
 	most := e.held(r)
 	if h.options.Memory == nil || most <= freeBody || r.ContentLength < 0 && short(r) {
@@ -45,8 +45,8 @@ func (h *Handler) admitBody(ctx context.Context, w http.ResponseWriter, r *http.
 	return weigh, err
 }
 
-// admitWrite has a request that writes wait whose caller has nothing left for the answer, because of other answers that they do not take. It
-// is refused before it is carried out, and nobody else can bring that about.
+// admitWrite makes a request that writes wait if its caller has no memory left for the answer, because they have not read other answers. If
+// it must be refused, it is refused before it is carried out. Only the caller's own requests can cause this.
 func (h *Handler) admitWrite(ctx context.Context, r *http.Request, a *answer) (err error) {
 	if h.options.Memory != nil && a.weigh == nil && !reads(r) && h.options.Memory.OverShare(ctx, writeAnswer) {
 		a.weigh, err = h.options.Memory.Take(ctx, writeAnswer)
@@ -56,11 +56,11 @@ func (h *Handler) admitWrite(ctx context.Context, r *http.Request, a *answer) (e
 
 func uncounted(int64) {}
 
-// reads reports whether a request changes nothing.
+// reads reports whether the method of a request changes nothing.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// short reads as much of a body of unknown length as is held without being counted, and reports whether that is all there is. The body
-// can be read from its beginning nevertheless.
+// short reads a body of unknown length up to the size that is not counted, and reports whether that is the whole body. The body can still
+// be read from its beginning afterwards.
 func short(r *http.Request) bool {
 	var begun bytes.Buffer
 	_, err := io.CopyN(&begun, r.Body, freeBody+1)
@@ -68,23 +68,23 @@ func short(r *http.Request) bool {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(&begun, r.Body), r.Body}
-	return err != nil // whoever reads on gets the error again
+	return err != nil // the next read returns the error again
 }
 
-// answer is what a handler has answered to a request.
+// answer is the response of a handler to a request.
 type answer struct {
 	request, response any
 	sent              tree
 	known             Sent
-	// kept is what was uploaded; nil for nothing.
+	// kept has the uploads of the request; nil if there are none.
 	kept *spool
-	// weigh says how much is held, first for the body and then for the answer; nil where nothing is.
+	// weigh sets how many bytes are held, first for the body and then for the answer; it is nil if nothing is held.
 	weigh func(bytes int64)
-	// hold is Memory.Take for the caller. Without wait the error is noRoom where some is short.
+	// hold is Memory.Take for the caller. If wait is false and memory is short, the error is noRoom.
 	hold func(bytes int64, wait bool) (weigh func(bytes int64), err error)
 }
 
-// leave gives back what is held. It can be called more than once.
+// leave releases everything that is held. It can be called more than once.
 func (a *answer) leave() {
 	if a.weigh != nil {
 		a.weigh(0)
@@ -104,7 +104,7 @@ func (h *Handler) hold(ctx context.Context) func(bytes int64, wait bool) (func(i
 	}
 }
 
-// noRoom is the error for an answer that there is no room for.
+// noRoom is the error for an answer for which there is not enough memory.
 type noRoom struct{ bytes int64 }
 
 func (noRoom) Error() string { return "there is no memory for the answer" }
@@ -115,7 +115,7 @@ type holding struct {
 	weigh func(bytes int64)
 }
 
-// room holds the memory that it takes to encode an answer. The error is noRoom.
+// room reserves the memory for encoding an answer. The error is noRoom.
 func (h *Handler) room(a *answer, body any) (holding, error) {
 	size := h.sizes.of(body)
 	switch {
@@ -131,11 +131,11 @@ func (h *Handler) room(a *answer, body any) (holding, error) {
 	}
 }
 
-// buffers are kept for the next answers of about the same length, so that no short answer takes as much as a long one. A comparison of
-// 200 commits needs more than one MiB, and takes twice as long in a new one.
+// buffers are kept for later answers of about the same length, so that a short answer does not occupy a long buffer. A comparison of 200
+// commits needs more than 1 MiB, and takes twice as long with a new buffer.
 type buffers [3]sync.Pool
 
-// kept returns how many bytes a buffer of each pool has at most.
+// kept returns the maximum size of a buffer in each pool, in bytes.
 func kept() [len(buffers{})]int { return [...]int{freeAnswer, 1 << 20, 4 << 20} }
 
 func (b *buffers) get(size int64) *bytes.Buffer {
@@ -161,8 +161,8 @@ func (b *buffers) put(buffer *bytes.Buffer) {
 	}
 }
 
-// wait answers a request when there is room, where failed is noRoom; other errors it returns. Meanwhile nothing is held: what was only read
-// is looked up once more.
+// wait answers a request once there is room if failed is noRoom, and returns any other error. It holds nothing while it waits: a request
+// that only reads is carried out again.
 func (h *Handler) wait(w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer, failed error) error {
 	var full noRoom
 	if !errors.As(failed, &full) {

@@ -15,12 +15,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// scarce has no memory to give until somebody waits for it. It records how much is held, and how much was held at most.
+// scarce has no free memory until somebody waits for it. It records the current and the maximum number of held bytes.
 type scarce struct {
 	waited     int
 	most, held int64
 	err        error
-	// full says that the caller's own share is taken.
+	// full says that the caller's own share is used up.
 	full bool
 }
 
@@ -44,7 +44,7 @@ func (s *scarce) Try(context.Context, int64) func(int64) { return nil }
 // OverShare implements endpoint.Memory.
 func (s *scarce) OverShare(context.Context, int64) bool { return s.full }
 
-// odd has parts of all kinds, and one within itself.
+// odd has fields of all kinds, including one of its own type.
 type odd struct {
 	Text    string            `json:"text"`
 	Bytes   []byte            `json:"bytes"`
@@ -102,7 +102,7 @@ func TestMemory_isHeldForLongAnswers(t *testing.T) {
 	}
 }
 
-// A request that was carried out and then refused would be tried again.
+// If a request were carried out and then refused, the client would send it again.
 func TestMemory_isThereBeforeARequestThatWritesIsCarriedOut(t *testing.T) {
 	calls := 0
 	write := func(context.Context, endpoint.None, *endpoint.None) (odd, error) { calls++; return oddity(), nil }

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Info is what the OpenAPI document says of the API as a whole.
+// Info has the parts of the OpenAPI document that describe the API as a whole.
 type Info struct {
 	// Title is the name of the API.
 	Title string
-	// Version is that of the program that serves it.
+	// Version is the version of the program that serves the API.
 	Version string
-	// Server is where the paths of endpoints begin: a URL, or a reference relative to the document, such as ../v4.
+	// Server is the base of the endpoints' paths: a URL, or a reference relative to the document, such as ../v4.
 	Server string
 }
 
-// conventions are what is the same for all endpoints.
+// conventions describes what all endpoints have in common.
 const conventions = "Parameters are taken from the query, from a form (URL-encoded or multipart) or from a JSON object, " +
 	"on every method. In a query or form, a nested parameter is written `position[base_sha]`, a list `labels[]`, " +
 	"and an empty value stands for null where null is allowed. Words in place of a value, such as `None`, are taken in any letter case. " +
@@ -38,7 +38,7 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 // object is an object of the document.
 type object = map[string]any
 
-// OpenAPI returns the OpenAPI 3.1 document of all endpoints. It is served at /openapi.json, to everybody.
+// OpenAPI returns the OpenAPI 3.1 document of all endpoints. It is served to everybody at /openapi.json.
 func (h *Handler) OpenAPI() []byte { return h.document() }
 
 func (h *Handler) getOpenAPI(context.Context, None, *None) (json.RawMessage, error) {
@@ -74,7 +74,7 @@ func (h *Handler) buildOpenAPI() []byte {
 	}
 	text, err := json.Marshal(document)
 	if err != nil {
-		panic(fmt.Sprintf("endpoint: encoding the OpenAPI document: %v", err)) // it is made of nothing that cannot be
+		panic(fmt.Sprintf("endpoint: encoding the OpenAPI document: %v", err)) // all its values can be encoded
 	}
 	return text
 }
@@ -106,7 +106,7 @@ var (
 	pageHeaders = []string{"Link", "X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages"}
 )
 
-// operation is the Operation Object of an endpoint.
+// operation returns the Operation Object of an endpoint.
 func (s *schemas) operation(e *Endpoint) object {
 	op := object{"operationId": operationID(e), "responses": s.responses(e), "x-scopes": e.scopes}
 	if e.summary != "" {
@@ -162,7 +162,7 @@ func (s *schemas) operation(e *Endpoint) object {
 	return op
 }
 
-// operationID is the method and path as one word: listing /projects/{id}/labels is getProjectsByIdLabels.
+// operationID returns the method and the path as one word: the operation that lists /projects/{id}/labels is getProjectsByIdLabels.
 func operationID(e *Endpoint) string {
 	var id strings.Builder
 	id.WriteString(strings.ToLower(e.method))
@@ -182,7 +182,7 @@ func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 // anyType stands for the media types of a Content.
 const anyType = "*/*"
 
-// responses are the answers of an endpoint by status.
+// responses returns the answers of an endpoint by status.
 func (s *schemas) responses(e *Endpoint) object {
 	success := object{"description": http.StatusText(e.status)}
 	answers := object{strconv.Itoa(e.status): success}
@@ -193,7 +193,7 @@ func (s *schemas) responses(e *Endpoint) object {
 		if e.method == http.MethodGet && e.status == http.StatusOK && content[anyType] == nil {
 			named["ETag"] = reference("headers", "ETag")
 			if e.shown().Implements(streamedType) {
-				// One that is not put together in memory has none.
+				// A streamed answer has no ETag.
 				named["ETag"] = reference("headers", "ETagOfSmall")
 			}
 			answers["304"] = object{"description": "The client has this answer already."}
@@ -234,7 +234,7 @@ func (s *schemas) responses(e *Endpoint) object {
 	return answers
 }
 
-// content is what a success brings; nil for nothing.
+// content returns the content of a success, or nil if it has none.
 func (s *schemas) content(e *Endpoint) object {
 	t := e.shown()
 	switch {
@@ -251,17 +251,17 @@ func (s *schemas) content(e *Endpoint) object {
 
 func reference(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-// failure is an answer other than success, and the forms in which it comes.
+// failure is an answer other than a success, and the forms that it can have.
 type failure struct {
 	description string
 	families    []string
-	// plain says that it may come as a text, too.
+	// plain says that the answer can also be plain text.
 	plain   bool
 	headers []string
 }
 
-// usual are the failures that every endpoint has, usualOfWrites those of the ones that change something. A failure of the
-// server itself is nothing that an endpoint promises.
+// usual are the failures that every endpoint has, and usualOfWrites the failures of endpoints that change something. The document does not
+// promise failures of the server itself.
 var (
 	usual         = []int{400, 401, 403, 404, 408, 413, 415, 429, 503}
 	usualOfWrites = []int{409, 422}
@@ -312,7 +312,7 @@ func failureResponses() object {
 	return all
 }
 
-// referTo is the headers of an answer.
+// referTo returns references to the named headers of an answer.
 func referTo(names []string) object {
 	named := object{}
 	for _, name := range names {

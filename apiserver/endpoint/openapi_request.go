@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pathParameters are the Parameter Objects of what stands in the path.
+// pathParameters returns the Parameter Objects of the path.
 func (p *plan) pathParameters() []object {
 	var all []object
 	for i := range p.fields {
@@ -19,7 +19,7 @@ func (p *plan) pathParameters() []object {
 	return all
 }
 
-// queryParameters are the Parameter Objects of everything else, for methods without a body.
+// queryParameters returns the Parameter Objects of all other parameters, for methods without a body.
 func (p *plan) queryParameters() []object {
 	var all []object
 	for _, f := range p.flat("", true, false) {
@@ -28,7 +28,7 @@ func (p *plan) queryParameters() []object {
 	return all
 }
 
-// parameter is a Parameter Object, which has the description in place of its schema.
+// parameter returns a Parameter Object. The description moves there from its schema.
 func parameter(in string, f flatField) object {
 	p := object{"name": f.name, "in": in, "required": f.required, "schema": f.schema}
 	if doc, ok := f.schema["description"]; ok {
@@ -41,10 +41,10 @@ func parameter(in string, f flatField) object {
 	return p
 }
 
-// keyedStyle is how a query or form has a map: variables[KEY]=x.
+// keyedStyle describes how a query or form sends a map: variables[KEY]=x.
 func keyedStyle() object { return object{"style": "deepObject", "explode": true} }
 
-// body is the Request Body Object; nil where there is nothing to send.
+// body returns the Request Body Object, or nil if there is nothing to send.
 func (p *plan) body() object {
 	form, encoding := newStructure(), object{}
 	for _, f := range p.flat("", true, false) {
@@ -59,7 +59,7 @@ func (p *plan) body() object {
 	}
 	if p.addFiles(form) {
 		if len(form.required) > needed {
-			content = object{} // only a form with files has what is needed
+			content = object{} // only a form can contain files
 		}
 		content["multipart/form-data"] = formOfType(form, encoding)
 	}
@@ -69,7 +69,7 @@ func (p *plan) body() object {
 	return object{"required": len(form.required) > 0, "content": content}
 }
 
-// formOfType is the Media Type Object of a form.
+// formOfType returns the Media Type Object of a form.
 func formOfType(form *structure, encoding object) object {
 	o := object{"schema": form.schema()}
 	if len(encoding) > 0 {
@@ -90,7 +90,7 @@ func (p *plan) addFiles(form *structure) (found bool) {
 	return found
 }
 
-// schema is that of the parameters as a JSON object.
+// schema returns the schema of the parameters as a JSON object.
 func (p *plan) schema() object {
 	s := newStructure()
 	for i := range p.fields {
@@ -101,16 +101,16 @@ func (p *plan) schema() object {
 	return s.schema()
 }
 
-// flatField is a parameter as a query or form has it.
+// flatField is a parameter in the form of a query or form.
 type flatField struct {
 	name     string
 	schema   object
 	required bool
-	// keyed is that of a map.
+	// keyed marks a map.
 	keyed bool
 }
 
-// flat is the parameters as a query or form has them, nested ones under names with brackets. Those within a list repeat.
+// flat returns the parameters in the form of a query or form: nested parameters have names with brackets, and those within a list repeat.
 func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 	var all []flatField
 	for i := range p.fields {
@@ -145,7 +145,7 @@ func (p *plan) flat(prefix string, required, repeat bool) []flatField {
 	return all
 }
 
-// schema is that of the parameter in JSON.
+// schema returns the schema of the parameter in JSON.
 func (f *field) schema() object {
 	s := f.shape(f.typ)
 	if f.typ.Kind() == reflect.Slice && f.comma {
@@ -163,7 +163,7 @@ func (f *field) schema() object {
 	return f.described(s)
 }
 
-// word is the schema of the words of an Either. A list that may come as one text has them among other texts.
+// word returns the schema of the words of an Either. If a list can come as one text, other texts are allowed too.
 func (f *field) word() object {
 	if f.comma {
 		return object{"type": "string", "examples": f.words}
@@ -171,7 +171,7 @@ func (f *field) word() object {
 	return object{"type": "string", "enum": f.words}
 }
 
-// described adds to a schema what is the same in every form.
+// described adds the properties to a schema that are the same in every form.
 func (f *field) described(s object) object {
 	switch {
 	case slices.Contains(f.words, f.initial):
@@ -185,7 +185,7 @@ func (f *field) described(s object) object {
 	return s
 }
 
-// shape is the schema of the parameter's values, or of the elements of its list.
+// shape returns the schema of the parameter's value, or of the elements of its list.
 func (f *field) shape(t reflect.Type) object {
 	switch {
 	case t == timeType:
@@ -219,7 +219,7 @@ func (f *field) shape(t reflect.Type) object {
 	return s
 }
 
-// typed is the value of a type that a tag gives as a text.
+// typed converts the text of a struct tag to a value of the given type.
 func typed(t reflect.Type, text string) any {
 	var value any = text
 	var err error

@@ -25,7 +25,7 @@ const (
 	tokenError      = "TokenError"
 )
 
-// schemas are those of the document. Structs with a name are shared under it.
+// schemas has the schemas of the document. Named structs are shared under their name.
 type schemas struct {
 	components object
 	names      map[reflect.Type]string
@@ -51,7 +51,7 @@ func newSchemas() *schemas {
 	}}
 }
 
-// of returns the schema of what encoding/json makes of a type.
+// of returns the schema of the JSON that encoding/json produces for a type.
 func (s *schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[Time]():
@@ -87,8 +87,8 @@ func (s *schemas) of(t reflect.Type) object {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// component returns the name of the shared schema of a struct. Of two structs of one name, the second to come has that of
-// its package before it.
+// component returns the name of the shared schema of a struct. If two structs have the same name, the second one is prefixed with its
+// package.
 func (s *schemas) component(t reflect.Type) string {
 	if name, ok := s.names[t]; ok {
 		return name
@@ -100,7 +100,7 @@ func (s *schemas) component(t reflect.Type) string {
 	if _, taken := s.components[name]; taken {
 		panic(fmt.Sprintf("endpoint: %s: another type has the name %s in the OpenAPI document", t, name))
 	}
-	s.names[t], s.components[name] = name, object{} // before its fields, which may be of the same type
+	s.names[t], s.components[name] = name, object{} // before its fields, because they can refer to the same type
 	s.components[name] = s.structure(t)
 	return name
 }
@@ -111,7 +111,7 @@ func (s *schemas) structure(t reflect.Type) object {
 	return st.schema()
 }
 
-// collect adds the fields of a struct. Those of embedded structs come after its own, which hide them.
+// collect adds the fields of a struct. The fields of embedded structs come last, and the struct's own fields hide them.
 func (s *schemas) collect(into *structure, t reflect.Type, present bool) {
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
@@ -171,7 +171,7 @@ func scalar(t reflect.Type) object {
 	}
 }
 
-// nullable is the schema of what may be null, too.
+// nullable returns a schema that also allows null.
 func nullable(s object) object {
 	switch t := s["type"].(type) {
 	case string:
@@ -182,7 +182,7 @@ func nullable(s object) object {
 		}
 	default:
 		if len(s) == 0 {
-			return s // anything
+			return s // the schema already allows anything
 		}
 		return object{"anyOf": []object{s, {"type": "null"}}}
 	}
@@ -192,7 +192,7 @@ func nullable(s object) object {
 	return s
 }
 
-// structure is the schema of an object in the making.
+// structure is the schema of an object under construction.
 type structure struct {
 	properties object
 	required   []string
@@ -200,7 +200,7 @@ type structure struct {
 
 func newStructure() *structure { return &structure{properties: object{}} }
 
-// add adds a property, unless there is one of the name.
+// add adds a property unless one of the same name exists.
 func (st *structure) add(name string, s object, required bool) {
 	if _, ok := st.properties[name]; ok {
 		return

@@ -39,7 +39,7 @@ type listLabels struct {
 	States []string `param:"states" values:"opened,closed" comma:""`
 }
 
-// family is a table with everything in it that the document tells.
+// family is a table that uses everything that the document describes.
 func family(shown label) endpoint.Table {
 	list := func(_ context.Context, _ endpoint.None, r *listLabels) (endpoint.List[label], error) {
 		return endpoint.Page(r.Paging, []label{shown}, func(l label) label { return l }), nil

@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// outdated reports whether an error may come of nothing but that another server has written something meanwhile. Whatever the
-// error says of what is there, it is asked: so the time that an answer takes does not tell what is hidden from what is missing.
+// outdated reports whether the only cause of an error can be that another server has written something in the meantime. It asks for every
+// such error, whatever the error says about existence; otherwise the time that an answer takes would reveal whether something is hidden or
+// missing.
 func (h *Handler) outdated(r *http.Request, err error) bool {
 	var e *Error
 	if h.options.Outdated == nil || !errors.As(err, &e) {

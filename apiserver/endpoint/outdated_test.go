@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// behind is a guard and a handler that another server has to tell of a project, and of its label.
+// behind is a guard and a handler that learn of a project, and of its label, only after another server wrote them.
 type behind struct {
 	known, labelled bool
 	asked, admitted int

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// The bounds of pagination (API behaviour, section 1.3).
+// The limits of pagination (API behaviour, section 1.3).
 const (
 	defaultPerPage = 20
 	maxPerPage     = 100
-	// maxCounted is how many rows are counted for the client.
+	// maxCounted is the maximum number of rows that are counted for the client.
 	maxCounted = 10_000
 )
 
@@ -23,7 +23,7 @@ type Paging struct {
 	PerPage Optional[int64] `param:"per_page" default:"20" doc:"Rows on a page, at most 100."`
 }
 
-// number is the page that is meant: what is below 1 is the first.
+// number returns the number of the requested page. Numbers below 1 mean the first page.
 func (p Paging) number() int { return int(min(max(p.Page.Or(1), 1), 1<<31)) }
 
 func (p Paging) size() int { return int(min(p.PerPage.Or(defaultPerPage), maxPerPage)) }
@@ -44,46 +44,47 @@ func (p Paging) paging() Paging { return p }
 type List[T any] struct {
 	rows  []T
 	total int
-	// uncounted says that nobody knows the total, but only whether more rows follow.
+	// uncounted says that the total is not known, and more whether further rows follow.
 	uncounted, more bool
-	// after is the key of the next page, where pages follow by key; empty on the last one.
+	// after is the key of the next page, for pages that follow by key; empty on the last page.
 	after string
-	// cursor is the parameter that takes such a key; empty where pages follow by number.
+	// cursor is the parameter that takes such a key; empty if pages follow by number.
 	cursor string
 }
 
-// Page cuts the page that p asks for out of all rows, and turns each of its rows into what the client sees.
+// Page returns the page of all that p requests, and converts its rows with show.
 func Page[S, T any](p Paging, all []S, show func(S) T) List[T] {
 	return Cut(Rows(p, all), len(all), show)
 }
 
-// Cut is a page that was cut already out of so many rows.
+// Cut returns a page whose rows are already selected. total is the number of rows of the whole list.
 func Cut[S, T any](rows []S, total int, show func(S) T) List[T] {
 	return List[T]{rows: shown(rows, show), total: total}
 }
 
-// Rows returns the rows of the page that Page cuts, for what is to be known of all of them before they are shown.
+// Rows returns the rows of the page that Page would return, for handlers that must look something up for all of them before they are shown.
 func Rows[S any](p Paging, all []S) []S {
 	skip, size := p.Window()
 	from := min(skip, len(all))
 	return all[from:min(from+size, len(all))]
 }
 
-// Window is the part of a list that the page has: how many rows come before it, and how many it has at most.
+// Window returns the position of the page in the list: the number of rows before it, and the maximum number of rows on it.
 func (p Paging) Window() (skip, size int) { return (p.number() - 1) * p.size(), p.size() }
 
-// Part is a page of rows that nobody has counted. more tells whether others come after them.
+// Part returns a page of a list whose total is not known. more says whether further rows follow.
 func Part[S, T any](rows []S, more bool, show func(S) T) List[T] {
 	return List[T]{rows: shown(rows, show), uncounted: true, more: more}
 }
 
-// Whole is all rows on one page, of which headers say nothing.
+// Whole returns all rows on one page, without pagination headers.
 func Whole[S, T any](all []S, show func(S) T) List[T] {
 	return List[T]{rows: shown(all, show), cursor: "cursor"}
 }
 
-// Keyset cuts a page out of rows in the order of their keys. It begins at the first row that is past the key of the row
-// before, which may be gone by now; past is nil for the first page. The link to the next page has the last key as cursor; see From.
+// Keyset returns a page of rows that are sorted by key. The page begins at the first row for which past reports true, that is, whose key is
+// greater than the key of the preceding row; that row may no longer exist. past is nil for the first page. The link to the next page has
+// the last key as cursor; see From.
 func Keyset[S, T any](p Paging, all []S, past func(S) bool, key func(S) string, show func(S) T) List[T] {
 	from := 0
 	if past != nil {
@@ -97,13 +98,13 @@ func Keyset[S, T any](p Paging, all []S, past func(S) bool, key func(S) string, 
 	return l
 }
 
-// From names the parameter that takes the key of the last row, where it is not "cursor".
+// From names the parameter that takes the key of the last row. The default is "cursor".
 func (l List[T]) From(parameter string) List[T] {
 	l.cursor = parameter
 	return l
 }
 
-// Each turns the rows of a page into what the client sees, all of them together: for rows of which more has to be looked up.
+// Each converts all rows of a page at once, for handlers that must look up more about them.
 func Each[S, T any](page List[S], show func(rows []S) ([]T, error)) (List[T], error) {
 	rows, err := show(page.rows)
 	return List[T]{
@@ -127,7 +128,7 @@ type list interface {
 
 func (l List[T]) items() any { return l.rows }
 
-// headers says where in the list the page is. query has every declared parameter, defaults included.
+// headers sets the pagination headers. query has every declared parameter, defaults included.
 func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Paging) {
 	size := p.size()
 	query.Set("per_page", strconv.Itoa(size))
@@ -165,12 +166,12 @@ func (l List[T]) headers(h http.Header, base *url.URL, query url.Values, p Pagin
 	h.Set("Link", strings.Join(links, ", "))
 	h.Set("X-Page", strconv.Itoa(page))
 	h.Set("X-Per-Page", strconv.Itoa(size))
-	// An empty value tells the end; the header is there all the same.
+	// The header is always present; an empty value marks the last page.
 	h["X-Next-Page"] = []string{next}
 	h["X-Prev-Page"] = []string{prev}
 }
 
-// pages is how many there are, as far as is known.
+// pages returns the number of pages, as far as it is known.
 func (l List[T]) pages(p Paging) int {
 	switch {
 	case !l.uncounted:
@@ -184,7 +185,7 @@ func (l List[T]) pages(p Paging) int {
 	}
 }
 
-// query is what was sent of the declared parameters and of sudo, and the defaults of the others, for the links of a list.
+// query returns the declared parameters and sudo as they were sent, and the defaults of all others, for the links of a list.
 func (p *plan) query(sent tree) url.Values {
 	q := url.Values{}
 	for _, f := range p.fields {

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// The time that clients have, unless Options say something else.
+// The timeouts for clients, unless Options replaces them.
 const (
 	defaultReadTimeout  = time.Minute
 	defaultWriteTimeout = time.Minute
 	defaultFresh        = 5 * time.Second
 )
 
-// awaitBody limits how long a client may take to send a body: for a handler that reads it, and for the server, which throws
-// away the rest of one that nobody has read.
+// awaitBody limits the time in which a client must send a body. The limit applies to the handler that reads the body, and to the server,
+// which discards the rest of a body that the handler did not read.
 func (h *Handler) awaitBody(w http.ResponseWriter, r *http.Request) {
 	if hasBody(r) {
-		// Writers without deadlines, as in tests, are guarded in other ways.
+		// Writers that do not support deadlines, as in tests, are protected in other ways.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.options.ReadTimeout))
 	}
 }
 
-// received ends what awaitBody has begun. The server goes on reading, to learn when the client has gone; if that failed in
-// time, the handler would be told to stop.
+// received removes the deadline that awaitBody set. The server continues to read, to notice when the client disconnects; if that read hit
+// the deadline, the handler's context would be canceled.
 func received(w http.ResponseWriter, r *http.Request) {
 	if hasBody(r) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -32,8 +32,8 @@ func received(w http.ResponseWriter, r *http.Request) {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// send writes an answer, within a limit for a client that does not read it. What follows on the same connection, such as a
-// clone, may take its time again.
+// send writes an answer with a deadline, in case the client does not read it. The deadline does not apply to what follows on the same
+// connection, such as a clone.
 func (h *Handler) send(w http.ResponseWriter, status int, body []byte) {
 	if len(body) > 0 {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -41,7 +41,7 @@ func (h *Handler) send(w http.ResponseWriter, status int, body []byte) {
 	c := http.NewResponseController(w)
 	_ = c.SetWriteDeadline(time.Now().Add(h.options.WriteTimeout))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has gone away hears nothing
+	_, _ = w.Write(body) // a client that has disconnected receives nothing
 	_ = c.Flush()
 	_ = c.SetWriteDeadline(time.Time{})
 }

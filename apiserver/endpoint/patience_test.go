@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// brief is the limit of what is to be cut off, generous that of what is not to be.
+	// brief is a limit that the test expects to be exceeded, and generous a limit that it expects to be met.
 	brief    = 50 * time.Millisecond
 	generous = 20 * time.Second
 )
 
-// start serves a table to clients that have so long.
+// start serves a table with the given timeouts for clients.
 func start(t *testing.T, read, write time.Duration, table endpoint.Table) (address string, closed <-chan struct{}) {
 	t.Helper()
 	ended := make(chan struct{}, 10)
@@ -90,7 +90,7 @@ func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 			if _, err := io.WriteString(c, head); err != nil {
 				t.Fatal(err)
 			}
-			// A byte at a time, for as long as the server listens.
+			// Send one byte at a time, for as long as the server reads.
 			stopped, stop := context.WithCancel(t.Context())
 			defer stop()
 			sent := make(chan struct{})
@@ -114,7 +114,7 @@ func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 			<-sent
 			switch {
 			case name == "to no endpoint" && status == 404:
-			case name == "chunks" && status == 400: // a blank is no chunk
+			case name == "chunks" && status == 400: // a blank is not a chunk
 			case status == 408 && body == `{"message":"408 Request Timeout"}`:
 			default:
 				t.Errorf("got %d %s", status, body)
@@ -130,7 +130,7 @@ func TestClientsThatSendTooSlowlyAreCutOff(t *testing.T) {
 }
 
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
-	large := strings.Repeat("x", 64<<20) // more than the buffers of a connection take
+	large := strings.Repeat("x", 64<<20) // larger than the buffers of a connection
 	address, closed := start(t, generous, brief, endpoint.Table{
 		endpoint.Get("/large", func(context.Context, endpoint.None, *endpoint.None) (string, error) { return large, nil }),
 	})
@@ -157,7 +157,7 @@ func TestWhatIsSlowInTheServerIsNotCutOff(t *testing.T) {
 	address, _ := start(t, brief, brief, table)
 	c := dial(t, address)
 	from := bufio.NewReader(c)
-	// The second request shows that the connection is as good as new.
+	// The second request shows that the connection can still be used.
 	for range 2 {
 		request := "POST /slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n" + `{"name":"a"}`
 		if _, err := io.WriteString(c, request); err != nil {
@@ -174,7 +174,7 @@ func TestBodiesThatAreTooLongAreRefusedEarly(t *testing.T) {
 	const want = `{"message":"413 Request Entity Too Large"}`
 	t.Run("by their announced length", func(t *testing.T) {
 		c := dial(t, address)
-		// Nothing of the 50 MB is ever sent.
+		// The 50 MB are never sent.
 		if _, err := io.WriteString(c, "POST /names HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 52428800\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}

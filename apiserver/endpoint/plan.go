@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Optional is a parameter that may be absent, or null, or have a value.
+// Optional is a parameter that can be absent, null or a value.
 type Optional[T any] struct {
-	// Set is true when the parameter was sent, be it null.
+	// Set is true if the parameter was sent, even as null.
 	Set bool
-	// Null is true when it was sent as null.
+	// Null is true if it was sent as null.
 	Null bool
-	// Value is what was sent; the zero value otherwise.
+	// Value is the sent value, or the zero value.
 	Value T
 }
 
-// Or returns the value, or otherwise when there is none.
+// Or returns the value, or otherwise if there is no value.
 func (o Optional[T]) Or(otherwise T) T {
 	if o.Set && !o.Null {
 		return o.Value
@@ -31,7 +31,7 @@ func (o Optional[T]) Or(otherwise T) T {
 
 func (*Optional[T]) optional() {}
 
-// The places of the fields of an Optional.
+// The indexes of the fields of an Optional.
 const (
 	optionalSet = iota
 	optionalNull
@@ -43,12 +43,12 @@ func isOptional(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ optional() }]())
 }
 
-// plan is how a request type is filled in.
+// plan describes how to fill in a request type.
 type plan struct {
 	typ     reflect.Type
 	fields  []field
 	choices []choice
-	// files are the names of files, and raw is the body where that is taken as it is.
+	// files are the names of files, and raw is the raw body if there is one.
 	files map[string]bool
 	raw   *rawBody
 }
@@ -68,14 +68,14 @@ type field struct {
 	maximum  *float64
 	initial  string
 	doc      string
-	nested   *plan // of a struct, or of the elements of a list of structs
-	// words are those of an Either, and should is what is said where neither they nor a value were sent.
+	nested   *plan // the plan of a struct, or of the elements of a list of structs
+	// words are the words of an Either, and should is the message if neither a word nor a value was sent.
 	words  []string
 	should string
 }
 
-// compile reads the tags of a request type, which has a field for each of the named parameters of a path. It panics on mistakes in them:
-// they are the programmer's, and every table is made in every test.
+// compile reads the struct tags of a request type, which has a field for each of the named path parameters. It panics if a tag is wrong:
+// that is a programming error, and every test builds every table.
 func compile(t reflect.Type, path string, named []string) *plan {
 	p := compileStruct(t)
 	for _, name := range named {
@@ -143,7 +143,7 @@ func nestedPlan(t reflect.Type) *plan {
 	return compileStruct(t)
 }
 
-// decode fills in a new request. The error is a 400 that names every problem.
+// decode creates and fills in a request. The error is a 400 that names every problem.
 func (p *plan) decode(sent tree, path map[string]string) (any, error) {
 	request := reflect.New(p.typ)
 	var d decoding
@@ -158,10 +158,10 @@ func (p *plan) decode(sent tree, path map[string]string) (any, error) {
 	return request.Interface(), nil
 }
 
-// decoding gathers the problems of one request.
+// decoding collects the problems of one request.
 type decoding struct {
 	problems []string
-	// refused is the answer where there are no problems.
+	// refused is the answer if there are no other problems.
 	refused *Error
 }
 
@@ -194,7 +194,7 @@ func (d *decoding) fill(p *plan, into reflect.Value, sent tree, path map[string]
 	}
 }
 
-// set puts one value that was sent into its place.
+// set stores one sent value in its field.
 func (d *decoding) set(f *field, into reflect.Value, value any, name string) {
 	if f.refuse && blank(value) {
 		d.problem(name, "is empty")
@@ -227,7 +227,7 @@ func blank(value any) bool {
 	return value == nil || ok && strings.TrimSpace(s) == ""
 }
 
-// absent reports whether a value stands for none: null, or an empty text where a number, boolean or time is expected.
+// absent reports whether a value means that there is none: null, or an empty text for a number, boolean or time.
 func absent(value any, t reflect.Type) bool {
 	if value == nil {
 		return t.Kind() != reflect.Slice
@@ -239,7 +239,7 @@ func absent(value any, t reflect.Type) bool {
 	return t.Kind() != reflect.String && t.Kind() != reflect.Slice
 }
 
-// allows reports whether a value is among those that are allowed.
+// allows reports whether a value is one of the allowed values.
 func (f *field) allows(v reflect.Value) bool {
 	if len(f.values) > 0 {
 		for _, text := range texts(v) {
@@ -271,7 +271,7 @@ func texts(v reflect.Value) []string {
 	return all
 }
 
-// assign converts a value; it reports false for one of the wrong type.
+// assign converts and stores a value. It reports false if the value has the wrong type.
 func (d *decoding) assign(f *field, into reflect.Value, value any, name string) bool {
 	t := into.Type()
 	switch {
@@ -301,7 +301,7 @@ func (d *decoding) assignList(f *field, into reflect.Value, value any, name stri
 	case []any:
 		elements = v
 		if f.comma {
-			// A form says that a list is empty by one element that is.
+			// A form sends an empty list as one empty element.
 			elements = slices.DeleteFunc(slices.Clone(v), func(e any) bool { return e == "" })
 		}
 	case string:
@@ -365,7 +365,7 @@ func assignScalar(into reflect.Value, value any) bool {
 	return true
 }
 
-// scalarText is the text of a value that is no list and no object. A boolean is no text and no number.
+// scalarText returns the text of a value that is neither a list nor an object. A boolean is neither a text nor a number.
 func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:

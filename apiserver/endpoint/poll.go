@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Polls lets the handler wait by Poll until something happens, for at most so long. A body has 64 KiB, which are held meanwhile.
+// Polls allows the handler to wait with Poll until something happens, for at most limit. The body is limited to 64 KiB, which are held in
+// memory during the wait.
 func (e *Endpoint) Polls(limit time.Duration) *Endpoint {
 	e.polls, e.maxBody = limit, min(e.maxBody, freeBody)
 	return e
 }
 
-// Waits is for how long the handler may wait by Poll; 0 where it does not.
+// Waits returns how long the handler may wait with Poll; 0 means that it does not wait.
 func (e *Endpoint) Waits() time.Duration { return e.polls }
 
 type pollKey struct{}
 
-// polling is what Poll knows of a request.
+// polling has the state of a request that Poll needs.
 type polling struct {
-	// until is when it ends, and stopped is closed when it has to end before.
+	// until is the time at which the wait ends. stopped is closed when it must end earlier.
 	until   time.Time
 	stopped <-chan struct{}
-	// again asks the Guard once more, and fresh is how old its decision may be when something is found.
+	// again asks the Guard again, and fresh is the maximum age of its decision when something is found.
 	again func() error
 	fresh time.Duration
 }
 
-// withPolling returns the context of a handler that may wait.
+// withPolling returns the context of a handler that can wait.
 func (h *Handler) withPolling(ctx context.Context, r *http.Request, e *Endpoint, a *answer) context.Context {
 	if e.polls == 0 {
 		return ctx
@@ -41,10 +42,9 @@ func (h *Handler) withPolling(ctx context.Context, r *http.Request, e *Endpoint,
 	})
 }
 
-// Poll looks for something, and again whenever there may be something new, until it is found or the time is over that Endpoint.Polls gives,
-// or the server stops. changed returns a channel that is closed at the next change; it is asked before each look, so that none is
-// missed. Where nothing was found, found is false. When the client leaves, or may not ask any more, Poll ends with an error. Nothing that
-// others need is held while it waits.
+// Poll calls look until it finds something, until the limit of Endpoint.Polls has passed, or until the server stops. changed returns a
+// channel that is closed at the next change; Poll calls it before each look, so that it misses no change. found is false if nothing was
+// found. Poll returns an error when the client disconnects or is no longer allowed to ask. It holds no shared resources while it waits.
 func Poll[T any](ctx context.Context, changed func() <-chan struct{}, look func(context.Context) (what T, found bool, err error)) (what T, found bool, err error) {
 	p, _ := ctx.Value(pollKey{}).(polling)
 	asked := time.Now()

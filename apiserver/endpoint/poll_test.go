@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// queue holds jobs that others put in. As a guard it can refuse a caller whom it admitted before.
+// queue holds jobs that others add. As a guard it can refuse a caller whom it admitted before.
 type queue struct {
 	open
 	mutex   sync.Mutex
@@ -23,7 +23,7 @@ type queue struct {
 	jobs    []string
 	looks   int
 	revoked bool
-	// looked is called after each look that has found nothing.
+	// looked is called after each look that finds nothing.
 	looked func()
 }
 
@@ -65,7 +65,7 @@ func (q *queue) take(context.Context) (string, bool, error) {
 
 const pollLimit = 50 * time.Second
 
-// table has one endpoint, which says on ended how its handler has ended.
+// table has one endpoint, which sends the error of its handler to ended.
 func (q *queue) table(ended chan error) endpoint.Table {
 	return endpoint.Table{endpoint.Post("/jobs/request", func(ctx context.Context, _ endpoint.None, _ *endpoint.None) (endpoint.Reply[string], error) {
 		job, found, err := endpoint.Poll(ctx, q.change, q.take)
@@ -77,11 +77,11 @@ func (q *queue) table(ended chan error) endpoint.Table {
 	}).Polls(pollLimit).Answers(endpoint.Answer{Status: http.StatusNoContent, Doc: "There is none.", Empty: true})}
 }
 
-// TestPoll_waits is in a time of its own.
+// TestPoll_waits runs with a fake clock.
 func TestPoll_waits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		jobs   []string
-		looked func(q *queue, leave context.CancelFunc, stop chan struct{}) // in the first look that finds nothing
+		looked func(q *queue, leave context.CancelFunc, stop chan struct{}) // called in the first look that finds nothing
 		status int
 		body   string
 		looks  int
@@ -94,7 +94,7 @@ func TestPoll_waits(t *testing.T) {
 		}, status: 201, body: `"a"`, looks: 2, took: 20 * time.Second},
 		"and misses nothing": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) { q.put("a") }, status: 201, body: `"a"`, looks: 2},
 		"until the time is over": {looked: func(q *queue, _ context.CancelFunc, _ chan struct{}) {
-			time.AfterFunc(20*time.Second, func() { q.put() }) // what somebody else takes
+			time.AfterFunc(20*time.Second, func() { q.put() }) // another caller takes this job
 		}, status: 204, looks: 2, took: pollLimit},
 		"until the client leaves": {looked: func(_ *queue, leave context.CancelFunc, _ chan struct{}) {
 			time.AfterFunc(20*time.Second, leave)

@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// rawBody is a body that is taken as it is.
+// rawBody is a body that is taken unparsed.
 type rawBody struct {
 	index []int
 	types []string
-	// ranged says that it is a piece of something, and that Content-Range says where.
+	// ranged says that the body is a piece of a larger whole, and that Content-Range gives its position.
 	ranged bool
 }
 
-// rawKey is where a tree has a body that is taken as it is: no parameter has an empty name.
+// rawKey is the key of a raw body in a tree. No parameter has an empty name.
 const rawKey = ""
 
-// compileRaw notes the body that is taken as it is.
+// compileRaw adds the raw body to the plan.
 func (p *plan) compileRaw(sf reflect.StructField) {
 	types, ok := sf.Tag.Lookup("body")
 	if !ok {
@@ -38,7 +38,7 @@ func (p *plan) compileRaw(sf reflect.StructField) {
 	p.raw = &rawBody{index: sf.Index, types: strings.Split(types, ","), ranged: ranged}
 }
 
-// fill puts the body into a request. A nil rawBody has none.
+// fill sets the body in a request. A nil rawBody does nothing.
 func (b *rawBody) fill(request reflect.Value, sent tree) {
 	if b == nil {
 		return
@@ -48,7 +48,7 @@ func (b *rawBody) fill(request reflect.Value, sent tree) {
 	}
 }
 
-// requestBody is the Request Body Object.
+// requestBody returns the Request Body Object.
 func (b *rawBody) requestBody() object {
 	content := object{}
 	for _, kind := range b.types {
@@ -57,7 +57,7 @@ func (b *rawBody) requestBody() object {
 	return object{"required": true, "content": content}
 }
 
-// headers are the Parameter Objects of what a request says about the body.
+// headers returns the Parameter Objects of the headers that describe the body.
 func (b *rawBody) headers() []object {
 	all := []object{{
 		"name": "Content-Encoding", "in": "header", "required": false, "schema": object{"type": "string", "enum": []string{"gzip", "identity"}},
@@ -77,14 +77,14 @@ func (b *rawBody) takes(kind string) bool {
 	return slices.Contains(b.types, kind) || slices.Contains(b.types, anyType)
 }
 
-// Unzipped sets how many bytes a body may have that is taken as it is, once it is unzipped; as many as MaxBody says otherwise, which counts
-// what is sent.
+// Unzipped sets the maximum size of a raw body after decompression, in bytes. The default is the limit of MaxBody, which counts the bytes
+// as they are sent.
 func (e *Endpoint) Unzipped(bytes int64) *Endpoint {
 	e.unzipped = bytes
 	return e
 }
 
-// readRaw keeps the body of a request. The parameters are those of the query.
+// readRaw stores the body of a request. The parameters come from the query.
 func (e *Endpoint) readRaw(r *http.Request, kept *spool) (tree, error) {
 	all, err := readQuery(r)
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *Endpoint) readRaw(r *http.Request, kept *spool) (tree, error) {
 	}
 }
 
-// unzip returns the body of a request without its encoding, and the answer for a body that cannot be read.
+// unzip returns the decoded body of a request, and the text of the answer if the body cannot be read.
 func unzip(r *http.Request) (what string, from io.Reader, err error) {
 	switch encoding := strings.ToLower(r.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
@@ -143,8 +143,8 @@ func unzip(r *http.Request) (what string, from io.Reader, err error) {
 
 const contentRange = "Content-Range"
 
-// offset is where a piece begins, as in Content-Range: 0-99 or bytes 0-99/200. Where it ends is told by the piece itself: clients differ in
-// whether the last byte is within.
+// offset returns the position at which a piece begins, from Content-Range: 0-99 or bytes 0-99/200. The length of the piece itself
+// determines its end, because clients disagree on whether the last byte is included.
 func offset(h http.Header) (int64, error) {
 	said := h.Get(contentRange)
 	if said == "" {
@@ -160,12 +160,12 @@ func offset(h http.Header) (int64, error) {
 	return int64(begin), nil
 }
 
-// Stored is the header that tells a client how much there is of what it sends in pieces.
+// Stored returns the header that tells a client how many bytes of a piecewise upload the server has.
 func Stored(bytes int64) http.Header {
 	return http.Header{"Range": {"0-" + strconv.FormatInt(bytes, 10)}}
 }
 
-// RangeNotSatisfiable is 416 for a piece that does not begin where what is there ends, which has so many bytes.
+// RangeNotSatisfiable returns 416 for a piece that does not begin at the end of the stored bytes.
 func RangeNotSatisfiable(bytes int64) *Error {
 	return &Error{
 		Status: http.StatusRequestedRangeNotSatisfiable, Body: problem{Error: "416 Range Not Satisfiable"}, Header: Stored(bytes),

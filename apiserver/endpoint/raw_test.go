@@ -27,13 +27,13 @@ type envelope struct {
 	Body endpoint.File `body:"application/x-envelope,text/plain"`
 }
 
-// piece is one of a trace.
+// piece is a piece of a trace.
 type piece struct {
 	JobID int64         `param:"job_id"`
 	Piece endpoint.File `body:"*/*" range:""`
 }
 
-// trace is what was sent of a job, piece by piece.
+// trace is the text that was sent for a job, piece by piece.
 type trace struct{ text []byte }
 
 func (t *trace) append(_ context.Context, _ endpoint.None, r *piece) (endpoint.Reply[endpoint.None], error) {
@@ -129,7 +129,7 @@ func TestRawBodies_arePiecesOfSomething(t *testing.T) {
 		{"0-4", "hello", 416, `{"error":"416 Range Not Satisfiable"}`, "0-11"},
 		{"20-24", "hello", 416, `{"error":"416 Range Not Satisfiable"}`, "0-11"},
 		{"bytes 11-11/12", "!", 202, "", "0-12"},
-		{"12-13", "!", 202, "", "0-13"}, // of a client that counts the end as beyond
+		{"12-13", "!", 202, "", "0-13"}, // from a client that counts the end as exclusive
 		{"13-13", "", 202, "", "0-13"},
 		{"", "hello", 400, `{"error":"400 Missing header Content-Range"}`, ""},
 		{"hello", "hello", 400, `{"error":"Content-Range is invalid"}`, ""},
@@ -173,12 +173,12 @@ func TestTheDocumentHasRawBodies(t *testing.T) {
 	}
 }
 
-// TestUploads_mayTakeTheirTime is in a time of its own, in which a minute takes no time.
+// TestUploads_mayTakeTheirTime runs with a fake clock, so that a minute takes no time.
 func TestUploads_mayTakeTheirTime(t *testing.T) {
 	const size = 8 << 20
 	for _, tt := range []struct {
 		name   string
-		second int // bytes that the client sends a second
+		second int // bytes per second that the client sends
 		status int
 	}{
 		{"a client that is fast enough, for which it takes minutes", 96 << 10, http.StatusCreated},

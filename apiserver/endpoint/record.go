@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Located is a type of subjects that parameters of the path name, the first ones.
+// Located is a type of subjects that the first path parameters name.
 type Located interface {
-	// Parameters are those, in the order of the path. It is asked of the zero value.
+	// Parameters returns those parameters, in the order of the path. It is called on the zero value.
 	Parameters() []Parameter
 }
 
-// Parameter is a parameter of the path that names a subject.
+// Parameter is a path parameter that names a subject.
 type Parameter struct {
-	// Doc says in a sentence what it is, for the OpenAPI document.
+	// Doc describes the parameter in one sentence, for the OpenAPI document.
 	Doc string
-	// Integer says that it is a number; otherwise it is a text.
+	// Integer says that the parameter is a number; otherwise it is a text.
 	Integer bool
 }
 
-// located is one with its name.
+// located is a Parameter with its name.
 type located struct {
 	name string
 	Parameter
 }
 
-// locate takes the parameters that name the subject, and returns those that are left.
+// locate takes the parameters that name the subject from named, and returns the rest.
 func (e *Endpoint) locate(named []string) []string {
 	l, is := e.subject.(Located)
 	if !is {
@@ -41,7 +41,7 @@ func (e *Endpoint) locate(named []string) []string {
 	return named
 }
 
-// Located is the path parameter that names the subject, or where it is; empty where none does.
+// Located returns the path parameter that names the subject or its container, or "" if there is none.
 func (e *Endpoint) Located() string {
 	if len(e.located) == 0 {
 		return ""
@@ -49,7 +49,7 @@ func (e *Endpoint) Located() string {
 	return e.located[0].name
 }
 
-// Record is the path parameter that names the subject by itself: the last one that names it.
+// Record returns the path parameter that identifies the subject itself: the last of the parameters that name it.
 func (e *Endpoint) Record() string {
 	if len(e.located) == 0 {
 		return ""
@@ -57,7 +57,7 @@ func (e *Endpoint) Record() string {
 	return e.located[len(e.located)-1].name
 }
 
-// locatedParameters are the Parameter Objects of those that name the subject.
+// locatedParameters returns the Parameter Objects of the parameters that name the subject.
 func (e *Endpoint) locatedParameters() (all []object) {
 	for _, p := range e.located {
 		kind := object{"type": "string"}
@@ -69,7 +69,7 @@ func (e *Endpoint) locatedParameters() (all []object) {
 	return all
 }
 
-// ID reads a parameter that is an id. The error is that of a parameter of a request.
+// ID parses a parameter that is an id. The error is the answer for an invalid parameter.
 func ID(name, sent string) (int64, error) {
 	id, err := strconv.ParseInt(strings.TrimSpace(sent), 10, 64)
 	if err != nil {
@@ -78,40 +78,40 @@ func ID(name, sent string) (int64, error) {
 	return id, nil
 }
 
-// Found says how the record is found that the endpoint is about. What it is depends on the subject, and the Guard knows.
+// Found sets how to find the record that the endpoint is about. The type of by depends on the subject; the Guard knows it.
 func (e *Endpoint) Found(by any) *Endpoint {
 	e.finder = by
 	return e
 }
 
-// Finder is what Found has set; nil for nothing.
+// Finder returns the value that Found set, or nil.
 func (e *Endpoint) Finder() any { return e.finder }
 
-// Rule is what decides about a record where a role does not, as that it is the caller's own. The Guard knows what it means.
+// Rule decides about a record where a role does not, such as the rule that the record is the caller's own. The Guard defines its meaning.
 type Rule string
 
-// rule is a Rule, and whether it is enough without the ability.
+// rule is a Rule, and whether it suffices without the ability.
 type rule struct {
 	Rule
 	enough bool
 }
 
-// Or lets those in, too, who do not have the ability and for whom a rule on the record holds.
+// Or also admits callers who lack the ability if a rule on the record holds for them.
 func (e *Endpoint) Or(r Rule) *Endpoint {
 	e.rule = rule{r, true}
 	return e
 }
 
-// And lets in of those who have the ability only the ones for whom a rule on the record holds.
+// And admits callers who have the ability only if a rule on the record also holds for them.
 func (e *Endpoint) And(r Rule) *Endpoint {
 	e.rule = rule{r, false}
 	return e
 }
 
-// Rule is what Or or And has set, and whether it is enough without the ability; empty for none.
+// Rule returns the rule that Or or And set, and whether it suffices without the ability; "" if there is none.
 func (e *Endpoint) Rule() (r Rule, enough bool) { return e.rule.Rule, e.rule.enough }
 
-// describe is the rule for the OpenAPI document.
+// describe returns the rule for the OpenAPI document.
 func (r rule) describe() object {
 	if r.enough {
 		return object{"or": r.Rule}

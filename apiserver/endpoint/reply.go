@@ -9,13 +9,13 @@ import (
 	"strconv"
 )
 
-// Reply is a response that says with which of several statuses it comes, and with which headers.
+// Reply is a response that chooses one of several statuses, and its headers.
 type Reply[T any] struct {
-	// Status is that of success, or one that Endpoint.Answers names; 0 is that of success.
+	// Status is the status of a success, or a status that Endpoint.Answers names; 0 means the status of a success.
 	Status int
-	// Header has more headers; it may be nil.
+	// Header has additional headers; it may be nil.
 	Header http.Header
-	// Body is what is sent, unless the status comes without anything.
+	// Body is sent unless the status has no body.
 	Body T
 }
 
@@ -31,25 +31,25 @@ type replied interface {
 	bodyType() reflect.Type
 }
 
-// Answer is one of several with which an endpoint says that it has done what was asked for.
+// Answer is one of several successful answers of an endpoint.
 type Answer struct {
-	// Status is the HTTP status. That of success may be among them, to say more of it.
+	// Status is the HTTP status. It may be the endpoint's usual status, to document more about it.
 	Status int
-	// Doc says in a sentence what it means.
+	// Doc describes the meaning of the answer in one sentence.
 	Doc string
-	// Headers are what it has besides those that every answer has: their names, and a sentence for each.
+	// Headers are its additional headers: their names, and a sentence about each.
 	Headers map[string]string
-	// Empty says that it comes without a body.
+	// Empty says that the answer has no body.
 	Empty bool
 }
 
-// Answers names the statuses with which a Reply may come, for it and for the OpenAPI document.
+// Answers names the statuses that a Reply can have. They also appear in the OpenAPI document.
 func (e *Endpoint) Answers(answers ...Answer) *Endpoint {
 	e.answers = append(e.answers, answers...)
 	return e
 }
 
-// reply returns with which status and with what an endpoint answers, and sets the headers of that.
+// reply returns the status and the body of a response, and sets its headers in h.
 func (e *Endpoint) reply(h http.Header, response any) (status int, body any, err error) {
 	r, is := response.(replied)
 	if !is {
@@ -70,7 +70,7 @@ func (e *Endpoint) reply(h http.Header, response any) (status int, body any, err
 	return status, body, nil
 }
 
-// shown is the type of what a success brings.
+// shown returns the type of the body of a success.
 func (e *Endpoint) shown() reflect.Type {
 	if r, is := reflect.Zero(e.response).Interface().(replied); is {
 		return r.bodyType()
@@ -78,7 +78,7 @@ func (e *Endpoint) shown() reflect.Type {
 	return e.response
 }
 
-// answered adds to the answers of an endpoint those that Answers names. content is what they have unless they are empty.
+// answered adds the answers that Answers names to the answers of an endpoint. Each has the given content unless it is empty.
 func (e *Endpoint) answered(answers, content object) {
 	for _, a := range e.answers {
 		key := strconv.Itoa(a.Status)

@@ -7,13 +7,13 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// TrailingSlash serves the path with a slash at its end, too. Other endpoints answer such a path with 404.
+// TrailingSlash also serves the path with a slash at its end. Other endpoints answer such a path with 404.
 func (e *Endpoint) TrailingSlash() *Endpoint {
 	e.slash = true
 	return e
 }
 
-// patterns are those under which requests are for the endpoint.
+// patterns returns the patterns of the paths that the endpoint serves.
 func (e *Endpoint) patterns() []string {
 	pattern := e.path
 	if e.wildcard != "" {
@@ -25,7 +25,7 @@ func (e *Endpoint) patterns() []string {
 	return []string{pattern}
 }
 
-// plainPath returns a path without the mark of its wildcard, and the name of that.
+// plainPath returns a path without the mark of its wildcard, and the name of the wildcard.
 func plainPath(path string) (plain, wildcard string) {
 	before, is := strings.CutSuffix(path, "...}")
 	if !is {
@@ -43,7 +43,7 @@ func (h *Handler) route(e *Endpoint) {
 	}
 }
 
-// operations are the Operation Objects of an endpoint by their paths.
+// operations returns the Operation Objects of an endpoint by path.
 func (s *schemas) operations(e *Endpoint) map[string]object {
 	all := map[string]object{e.path: s.operation(e)}
 	if e.slash {
@@ -54,7 +54,7 @@ func (s *schemas) operations(e *Endpoint) map[string]object {
 	return all
 }
 
-// markWildcard tells the parameter of a path that may have slashes: templates of OpenAPI know none.
+// markWildcard marks the path parameter that may contain slashes, because OpenAPI path templates cannot express that.
 func markWildcard(parameters []object, wildcard string) {
 	for _, p := range parameters {
 		if p["name"] == wildcard {
@@ -63,7 +63,7 @@ func markWildcard(parameters []object, wildcard string) {
 	}
 }
 
-// ServeHTTP serves a request whose path is that of an endpoint, without what comes before.
+// ServeHTTP serves a request whose path is the path of an endpoint, without a prefix such as /api/v4.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.begin(w, r)
 	escaped := r.URL.EscapedPath()
@@ -74,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.unknown(w, r, escaped)
 }
 
-// unknown answers where no endpoint is: 405 when the path is one of another method, and 404 otherwise.
+// unknown answers a request that no endpoint matches: 405 if an endpoint with another method does, and 404 otherwise.
 func (h *Handler) unknown(w http.ResponseWriter, r *http.Request, escaped string) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {

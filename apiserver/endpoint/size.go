@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// sizes know how many bytes values have in JSON, by their types.
+// sizes estimates how many bytes values have in JSON, and remembers the estimates by type.
 type sizes struct{ known sync.Map }
 
-// sizer is how many bytes a value of a type has, at most: fixed, and what vary says of it unless that is nil. exact has texts read; without
-// it every byte of them counts as much as the worst does.
+// sizer estimates the maximum size of values of a type in JSON, in bytes: fixed, plus the result of vary unless that is nil. If exact is
+// set, texts are scanned; otherwise every byte of a text counts as the longest escape.
 type sizer struct {
 	fixed int64
 	vary  func(v reflect.Value, exact bool) int64
@@ -28,13 +28,13 @@ func (s sizer) of(v reflect.Value, exact bool) int64 {
 }
 
 const (
-	// longest is how many bytes one becomes at most, as in "\u0001".
+	// longest is the maximum number of bytes that one byte becomes, as in "\u0001".
 	longest = 6
-	// plain is how long numbers, true, null and times are at most, with what separates them.
+	// plain is the maximum length of numbers, true, null and times, including the separator.
 	plain = 40
 )
 
-// of returns how many bytes a value has in JSON, at most. It is exact enough where it is more than freeAnswer.
+// of returns the maximum number of bytes that a value has in JSON. It scans texts if the quick estimate exceeds freeAnswer.
 func (s *sizes) of(value any) int64 {
 	v := reflect.ValueOf(value)
 	if !v.IsValid() {
@@ -47,7 +47,7 @@ func (s *sizes) of(value any) int64 {
 	return size.of(v, true)
 }
 
-// sizer returns that of a type.
+// sizer returns the sizer of a type.
 func (s *sizes) sizer(t reflect.Type) sizer {
 	if known, ok := s.known.Load(t); ok {
 		return known.(sizer)
@@ -55,7 +55,7 @@ func (s *sizes) sizer(t reflect.Type) sizer {
 	return (&compiler{s, map[reflect.Type]bool{}}).sizer(t)
 }
 
-// compiler makes sizers. It knows the types that it is within.
+// compiler builds sizers. It keeps track of the enclosing types.
 type compiler struct {
 	sizes  *sizes
 	within map[reflect.Type]bool
@@ -142,7 +142,7 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 	}
 	var vary []field
 	fixed := int64(plain)
-	// A type that encodes itself can show fields that are hidden otherwise.
+	// A type with its own encoding can show fields that would otherwise be hidden.
 	own := t.Implements(marshalerType) || t.Implements(textType)
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -167,7 +167,7 @@ func (c *compiler) compileStruct(t reflect.Type) sizer {
 	}}
 }
 
-// textSize is how many bytes a text has between its quotes.
+// textSize returns the number of bytes of a text between its quotes.
 func textSize(v reflect.Value, exact bool) int64 {
 	text := v.String()
 	if !exact {
@@ -187,7 +187,7 @@ func textSize(v reflect.Value, exact bool) int64 {
 	return int64(bytes)
 }
 
-// invalidSize is how many bytes a text has at most that is not all UTF-8.
+// invalidSize returns the maximum number of bytes of a text that is not valid UTF-8.
 func invalidSize(text string) (bytes int) {
 	for _, r := range text {
 		switch {
@@ -202,8 +202,8 @@ func invalidSize(text string) (bytes int) {
 	return bytes
 }
 
-// controls counts the control characters in a text, and reports whether it is all ASCII. It looks at eight bytes at a time, because an
-// answer may have millions.
+// controls counts the control characters in a text, and reports whether the text is ASCII. It processes eight bytes at a time, because an
+// answer can have millions.
 func controls(text string) (count int, ascii bool) {
 	const low, high, space = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080, 0x6060606060606060
 	var all uint64
@@ -211,7 +211,7 @@ func controls(text string) (count int, ascii bool) {
 		eight := uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
 			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56
 		all |= eight
-		// The sum has the highest bit of each byte that is a space or above.
+		// In the sum, the highest bit is set for each byte that is a space or above.
 		count += bits.OnesCount64(^(eight&low + space | eight) & high)
 	}
 	for i := range len(text) {

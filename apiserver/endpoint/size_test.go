@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// encoded is what is sent of a value.
+// encoded returns the number of bytes that are sent for a value.
 func encoded(t testing.TB, value any) int {
 	t.Helper()
 	var b bytes.Buffer
@@ -22,7 +22,7 @@ func encoded(t testing.TB, value any) int {
 	return b.Len()
 }
 
-// pieces are what texts are made of: of each length in UTF-8, each way to be escaped, and what is not UTF-8.
+// pieces are the parts of the test's texts: characters of each length in UTF-8, each kind of escape, and invalid UTF-8.
 var pieces = []string{
 	"a", "Zz09 ~", `"`, `\`, "\n", "\r", "\t", "\b", "\f", "\x00", "\x1f", "\x7f", "<&>", "ü", "語", "\u2028", "\u2029", "\ufffd", "😀",
 	"\xff", "\xe2\x80", "\xf0\x9f",
@@ -38,7 +38,7 @@ func TestSizes_ofTextsAreThoseInJSON(t *testing.T) {
 			text.WriteString(some[random.IntN(len(some))])
 		}
 		got, want := s.sizer(reflect.TypeFor[string]()).of(reflect.ValueOf(text.String()), true), int64(encoded(t, text.String()))
-		// Of those that are as long as two of "\b" and "\f", and of U+FFFD, the worst is assumed.
+		// The estimate assumes the worst for "\b" and "\f", and for U+FFFD, which have two possible lengths.
 		most := want + plain + 4*int64(strings.Count(text.String(), "\b")+strings.Count(text.String(), "\f")+strings.Count(text.String(), "\ufffd"))
 		if got < want-3 || got > most {
 			t.Fatalf("%q has %d bytes, and %d were counted", text.String(), want, got)

@@ -15,10 +15,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/endpointtest"
 )
 
-// database is rows that are not in memory, from 0.
+// database has rows that are not in memory, numbered from 0.
 type database struct {
 	rows          int
-	asked, counts int // for how many rows, and how often it was counted
+	asked, counts int // how many rows were requested, and how often they were counted
 	failing       error
 }
 
@@ -41,7 +41,7 @@ func (d *database) source() endpoint.Source[int] {
 
 func same(i int) int { return i }
 
-// both is one list twice: in memory, and as a database has it.
+// both serves one list twice: from memory, and from a database.
 func both(d *database) endpoint.Table {
 	all := make([]int, d.rows)
 	for i := range all {
@@ -104,7 +104,7 @@ func TestCounted_failsWithItsSource(t *testing.T) {
 	}
 }
 
-// place is the key of a row: a list can be in an order in which rows are equal.
+// place is the key of a row. A list can have an order in which rows are equal.
 type place struct {
 	Half int `json:"half"`
 	ID   int `json:"id"`

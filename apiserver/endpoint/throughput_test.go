@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// connections is a listener of those that are sent to it.
+// connections is a listener that accepts the connections that are sent to it.
 type connections chan net.Conn
 
 func (c connections) Accept() (net.Conn, error) {
@@ -31,12 +31,13 @@ func (c connections) Accept() (net.Conn, error) {
 func (connections) Close() error   { return nil }
 func (connections) Addr() net.Addr { return &net.UnixAddr{} }
 
-// TestAClientHasToTakeAFileFastEnough is in a time of its own, in which a minute takes no time.
+// TestAClientHasToTakeAFileFastEnough runs with a fake clock, so that a minute takes no time.
 func TestAClientHasToTakeAFileFastEnough(t *testing.T) {
 	const size, piece = 32 << 20, 32 << 10
 	for _, tt := range []struct {
 		name string
-		// second is how many bytes the client takes a second, and pause how long the server makes each of four parts.
+		// second is the number of bytes that the client reads per second, and pause is the time that the server takes for each of four
+		// parts.
 		second int
 		pause  time.Duration
 		cutOff bool
@@ -85,7 +86,7 @@ func TestAClientHasToTakeAFileFastEnough(t *testing.T) {
 	}
 }
 
-// take reads the body of an answer, so many bytes a second, and returns how many there were.
+// take reads the body of an answer at the given number of bytes per second, and returns its length.
 func take(t *testing.T, from net.Conn, second int) (taken int64) {
 	t.Helper()
 	defer func() { _ = from.Close() }()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Time is a moment as the API writes it: ISO 8601 in UTC with milliseconds. The zero Time is null.
+// Time is a moment in the format of the API: ISO 8601 in UTC with milliseconds. The zero Time is null.
 type Time time.Time
 
-// MarshalJSON writes the moment.
+// MarshalJSON implements json.Marshaler.
 func (t Time) MarshalJSON() ([]byte, error) {
 	at := time.Time(t)
 	if at.IsZero() {
@@ -18,10 +18,10 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return at.UTC().AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
 }
 
-// Date is a day as the API writes it, YYYY-MM-DD. The zero Date is null.
+// Date is a day in the format of the API, YYYY-MM-DD. The zero Date is null.
 type Date time.Time
 
-// MarshalJSON writes the day.
+// MarshalJSON implements json.Marshaler.
 func (d Date) MarshalJSON() ([]byte, error) {
 	at := time.Time(d)
 	if at.IsZero() {
@@ -30,10 +30,10 @@ func (d Date) MarshalJSON() ([]byte, error) {
 	return at.UTC().AppendFormat(nil, `"2006-01-02"`), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the format that MarshalJSON writes.
 func (t *Time) UnmarshalJSON(text []byte) error { return (*time.Time)(t).UnmarshalJSON(text) }
 
-// times are the forms of ISO 8601 that clients send; the first is what they are told to send.
+// times are the forms of ISO 8601 that clients send. Error messages recommend the first one.
 var times = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "20060102T150405Z0700", time.DateOnly,
 }

@@ -16,27 +16,27 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a request may say.
+// Limits of a request.
 const (
-	// maxBody is how long a form or JSON body may be, and maxReadBody that of a request that only reads, unless an endpoint says something
-	// else.
+	// maxBody is the maximum size of a form or JSON body in bytes, and maxReadBody the maximum for a request that only reads, unless an
+	// endpoint sets another limit.
 	maxBody, maxReadBody = 4 << 20, 8 << 10
-	// maxDepth is how deeply parameters may be nested.
+	// maxDepth is the maximum nesting depth of parameters.
 	maxDepth = 16
-	// maxValues is how many values a query or form may have.
+	// maxValues is the maximum number of values in a query or form.
 	maxValues = 5000
-	// maxElements is the same for JSON, where lists are long with reason, as those of the files of a commit.
+	// maxElements is the maximum number of values in JSON, where lists can legitimately be long, such as the files of a commit.
 	maxElements = 100_000
 )
 
-// sudo is the parameter, known to every endpoint, that names whom an administrator acts as; the Guard reads it.
+// sudo is the parameter of every endpoint that names the user whom an administrator acts as. The Guard reads it.
 const sudo = "sudo"
 
-// tree is what a request says, whichever way it was sent: nil, bool, string, json.Number, *File, []any and map[string]any.
+// tree has the parameters of a request in any form. Its values are nil, bool, string, json.Number, *File, []any and map[string]any.
 type tree = map[string]any
 
-// readTree gathers the parameters of a request, of which the body has at most limit bytes: those of the body go before those of the
-// query. Files in a form are for up, and passed over where that is nil.
+// readTree collects the parameters of a request whose body has at most limit bytes. Parameters of the body take precedence over those of
+// the query. Files in a form go to up, or are ignored if up is nil.
 func readTree(r *http.Request, limit int64, up *uploads) (tree, error) {
 	all, err := readQuery(r)
 	if err != nil || !hasBody(r) {
@@ -47,14 +47,14 @@ func readTree(r *http.Request, limit int64, up *uploads) (tree, error) {
 		return nil, err
 	}
 	if _, is := body[sudo]; is {
-		// Who calls is known before the body is read.
+		// The caller must be known before the body is read.
 		return nil, Parameters("sudo is to be a header or in the query")
 	}
 	maps.Copy(all, body)
 	return all, nil
 }
 
-// readQuery gathers the parameters of a query.
+// readQuery collects the parameters of a query.
 func readQuery(r *http.Request) (tree, error) {
 	all := tree{}
 	query, err := pairs(r.URL.RawQuery)
@@ -95,7 +95,7 @@ func unsupported(kind string) *Error {
 	return &Error{Status: http.StatusUnsupportedMediaType, Body: problem{Error: fmt.Sprintf("The provided content-type '%.100s' is not supported.", kind)}}
 }
 
-// addUntyped reads a body without a type, which is JSON where there is one in truth: kubectl create --raw says no type.
+// addUntyped reads a body without a media type. It is treated as JSON if there is one: kubectl create --raw sends no media type.
 func addUntyped(all tree, r *http.Request, limit int64) error {
 	first := make([]byte, 1)
 	switch n, err := io.ReadFull(r.Body, first); {
@@ -115,7 +115,7 @@ func addUntyped(all tree, r *http.Request, limit int64) error {
 func readBody(r *http.Request, limit int64) ([]byte, error) {
 	var body bytes.Buffer
 	if r.ContentLength > 0 && r.ContentLength <= limit {
-		body.Grow(int(r.ContentLength) + bytes.MinRead) // so that it never has to
+		body.Grow(int(r.ContentLength) + bytes.MinRead) // so that the buffer never has to grow
 	}
 	if _, err := body.ReadFrom(io.LimitReader(r.Body, limit+1)); err != nil {
 		return nil, unreadable(err, "the body could not be read")
@@ -130,7 +130,7 @@ func tooLarge() *Error {
 	return Message(http.StatusRequestEntityTooLarge, "413 Request Entity Too Large")
 }
 
-// unreadable answers for a body that came too slowly, or with what.
+// unreadable returns the answer for a body that came too slowly, or that cannot be read as what says.
 func unreadable(err error, what string) *Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return Message(http.StatusRequestTimeout, "408 Request Timeout")
@@ -163,7 +163,7 @@ func addJSON(all tree, r *http.Request, limit int64) error {
 		return Parameters("the body is not valid JSON")
 	}
 	if sent == nil {
-		return nil // a client that had nothing to say
+		return nil // a client that sent nothing
 	}
 	object, ok := sent.(map[string]any)
 	if !ok {
@@ -175,7 +175,8 @@ func addJSON(all tree, r *http.Request, limit int64) error {
 	return nil
 }
 
-// extent is how deeply JSON is nested and, about, how many elements it has, to be known before anything is built from it.
+// extent returns the nesting depth of JSON and the approximate number of its elements, so that both can be checked before anything is built
+// from it.
 func extent(body []byte) (deepest, elements int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -209,7 +210,7 @@ func addForm(all tree, r *http.Request, limit int64) error {
 	return addPairs(all, form)
 }
 
-// addMultipart takes the fields of a form, in their order; files are for up.
+// addMultipart adds the fields of a form, in their order. Files go to up.
 func addMultipart(all tree, r *http.Request, limit int64, boundary string, up *uploads) error {
 	if boundary == "" {
 		return Parameters("the form is malformed")
@@ -241,13 +242,14 @@ func addMultipart(all tree, r *http.Request, limit int64, boundary string, up *u
 	return addPairs(all, form)
 }
 
-// formReader reads the parts of a form. It ends with io.EOF after the last one, and with another error where the form breaks off, which the
-// library does not tell apart.
+// formReader returns a reader of the parts of a form. It ends with io.EOF after the last part, and with another error if the form is cut
+// off; mime/multipart does not distinguish the two.
 func formReader(body io.Reader, boundary string) *multipart.Reader {
 	return multipart.NewReader(&wholeForm{body: body}, boundary)
 }
 
-// wholeForm is a body of which the end is an error, because it comes after what ends a form. An empty body is an empty form.
+// wholeForm is a body that ends with an error, because a complete form is never read to the end of the body. An empty body is an empty
+// form.
 type wholeForm struct {
 	body  io.Reader
 	begun bool
@@ -261,7 +263,7 @@ func (f *wholeForm) Read(into []byte) (int, error) {
 		if f.begun = f.begun || n > 0; !f.begun || !errors.Is(err, io.EOF) {
 			return n, err
 		}
-		f.rest, f.body = "\r\n", errorReader{io.ErrUnexpectedEOF} // some leave out the last line break
+		f.rest, f.body = "\r\n", errorReader{io.ErrUnexpectedEOF} // some clients omit the last line break
 		return n, nil
 	}
 	n := copy(into, f.rest)
@@ -273,10 +275,10 @@ type errorReader struct{ error }
 
 func (r errorReader) Read([]byte) (int, error) { return 0, r.error }
 
-// pair is a name of a query or form, and its value.
+// pair is a name and a value of a query or form.
 type pair struct{ name, value string }
 
-// pairs takes a query apart.
+// pairs splits a query into its pairs.
 func pairs(raw string) ([]pair, error) {
 	if _, err := url.ParseQuery(raw); err != nil {
 		return nil, err
@@ -297,7 +299,7 @@ func pairs(raw string) ([]pair, error) {
 	return all, nil
 }
 
-// addPairs puts the pairs of a query or form into a tree, in their order: names with brackets are nested.
+// addPairs adds the pairs of a query or form to a tree, in their order. Names with brackets are nested.
 func addPairs(all tree, of []pair) error {
 	if len(of) > maxValues {
 		return Parameters("there are too many parameters")
@@ -321,7 +323,7 @@ func addPairs(all tree, of []pair) error {
 	return nil
 }
 
-// splitName splits "a[b][]" into "a", "b" and "". It reports false for what is no name.
+// splitName splits "a[b][]" into "a", "b" and "". It reports false if the name is not valid.
 func splitName(name string) ([]string, bool) {
 	head, rest, nested := strings.Cut(name, "[")
 	if head == "" {
@@ -345,8 +347,8 @@ func splitName(name string) ([]string, bool) {
 	return keys, true
 }
 
-// insert puts a value where its keys lead. An empty key is a list: its elements are told apart by the keys that repeat. It
-// reports false when the place is taken by something of another form.
+// insert stores a value under its keys. An empty key is a list: a key that repeats begins a new element. insert reports false if the place
+// already has a value of another form.
 func insert(at tree, keys []string, value string) bool {
 	key := keys[0]
 	if len(keys) == 1 {
@@ -383,7 +385,7 @@ func insert(at tree, keys []string, value string) bool {
 	return insert(element, keys[2:], value)
 }
 
-// has reports whether a value stands where the keys lead, so that another one begins a new element.
+// has reports whether a value exists under the keys, so that another one begins a new element.
 func has(at tree, keys []string) bool {
 	value, ok := at[keys[0]]
 	if !ok || len(keys) == 1 {

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Either is a parameter that is a value or one of the words in the tag words, as in an id, None or Any. Words are taken in any letter case. A T
-// is a text, number, boolean, time or a list of these.
+// Either is a parameter that is a value or one of the words in the tag words, such as an id, None or Any. Words are matched without regard
+// to case. T is a text, number, boolean, time or a list of these.
 type Either[T any] struct {
-	// Set is true when the parameter was sent, and not as null.
+	// Set is true if the parameter was sent, and not as null.
 	Set bool
-	// Word is the one that was sent, as the tag has it; empty for a value.
+	// Word is the word that was sent, in the spelling of the tag; empty for a value.
 	Word string
-	// Value is what was sent in place of a word.
+	// Value is the value that was sent instead of a word.
 	Value T
 }
 
 func (*Either[T]) either() {}
 
-// The places of the fields of an Either.
+// The indexes of the fields of an Either.
 const (
 	eitherSet = iota
 	eitherWord
 	eitherValue
 )
 
-// compileEither notes that a field is an Either.
+// compileEither records that a field is an Either.
 func (f *field) compileEither(sf reflect.StructField) {
 	if !reflect.PointerTo(sf.Type).Implements(reflect.TypeFor[interface{ either() }]()) {
 		return
@@ -45,7 +45,7 @@ func (f *field) compileEither(sf reflect.StructField) {
 	f.should = "should be " + strings.Join(forms[:last], ", ") + " or " + forms[last]
 }
 
-// formOf says what a value of a type is.
+// formOf describes the expected form of a value of a type.
 func formOf(t reflect.Type) string {
 	switch {
 	case t == timeType:
@@ -63,12 +63,12 @@ func formOf(t reflect.Type) string {
 	}
 }
 
-// either puts a value or word that was sent into an Either.
+// either stores a sent value or word in an Either.
 func (d *decoding) either(f *field, into reflect.Value, value any, name string) {
 	into.Field(eitherSet).SetBool(true)
 	text, single := scalarText(value)
 	if list, is := value.([]any); is && f.comma && len(list) == 1 {
-		text, single = scalarText(list[0]) // a list of one is the same as a text without a comma
+		text, single = scalarText(list[0]) // a list of one element is equivalent to a text without a comma
 	}
 	if i := slices.IndexFunc(f.words, func(word string) bool { return strings.EqualFold(word, text) }); i >= 0 && single {
 		into.Field(eitherWord).SetString(f.words[i])
@@ -86,8 +86,8 @@ func (d *decoding) either(f *field, into reflect.Value, value any, name string) 
 	}
 }
 
-// assignTexts fills in a map of texts, of which each is under its key. What has something else in it is refused with a message, and not as
-// a parameter, once all parameters are found to be right.
+// assignTexts fills in a map of texts. If a value is not a text, the request is refused with a message rather than as an invalid parameter,
+// once all parameters are valid.
 func (d *decoding) assignTexts(into reflect.Value, value any, name string) bool {
 	sent, ok := value.(tree)
 	if !ok {

@@ -12,23 +12,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxPartHeader is how long the header of a part of a form may be.
+// maxPartHeader is the maximum size of the header of a part of a form, in bytes.
 const maxPartHeader = 16 << 10
 
-// uploadLimits are how many bytes a file in a form may have, and all of them.
+// uploadLimits are the maximum sizes of one file in a form, and of all files together, in bytes.
 type uploadLimits struct{ each, all int64 }
 
-// Uploads sets how many bytes a file in a form may have, and all of them together. Every endpoint needs it that takes files. What else is in
-// the form has 64 KiB, unless MaxBody says something else after this.
+// Uploads sets the maximum sizes of one file in a form, and of all files together, in bytes. Every endpoint that takes files needs it. The
+// other fields of the form are limited to 64 KiB, unless MaxBody is called after Uploads.
 func (e *Endpoint) Uploads(each, all int64) *Endpoint {
 	e.uploads, e.maxBody = &uploadLimits{each, all}, freeBody
 	return e
 }
 
-// streams reports whether the body of a request is read, as it may be long, after the caller is known.
+// streams reports whether the body of a request can be long, and so is read after the caller is known.
 func (e *Endpoint) streams() bool { return e.uploads != nil || e.request.raw != nil }
 
-// check panics where an endpoint takes files without a limit.
+// check panics if an endpoint takes files without a limit.
 func (e *Endpoint) check() {
 	for name, is := range e.request.files {
 		if is && e.uploads == nil {
@@ -37,7 +37,7 @@ func (e *Endpoint) check() {
 	}
 }
 
-// most is how many bytes a body may have as it is sent.
+// most returns the maximum size of a body as it is sent, in bytes.
 func (e *Endpoint) most() int64 {
 	if e.uploads != nil {
 		return e.maxBody + e.uploads.all
@@ -45,7 +45,7 @@ func (e *Endpoint) most() int64 {
 	return e.maxBody
 }
 
-// held is how many bytes of a body are held in memory at most.
+// held returns the maximum number of bytes of a body that are held in memory.
 func (e *Endpoint) held(r *http.Request) int64 {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -58,7 +58,7 @@ func (e *Endpoint) held(r *http.Request) int64 {
 	}
 }
 
-// onDisk is how many bytes of a body are kept on disk at most.
+// onDisk returns the maximum number of bytes of a body that are stored on disk.
 func (e *Endpoint) onDisk(r *http.Request) int64 {
 	switch {
 	case e.request.raw != nil && r.Header.Get("Content-Encoding") != "":
@@ -70,7 +70,7 @@ func (e *Endpoint) onDisk(r *http.Request) int64 {
 	}
 }
 
-// read gathers the parameters of a request. What is uploaded with it is kept for a, once there is room for it.
+// read collects the parameters of a request. It stores uploads in a, once there is room for them.
 func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, e *Endpoint, a *answer) (tree, error) {
 	if !e.streams() {
 		return readTree(r, e.maxBody, nil)
@@ -93,15 +93,15 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	return readTree(r, e.maxBody, &uploads{endpoint: e, kept: a.kept})
 }
 
-// uploads takes the forms of an endpoint that takes files.
+// uploads reads the forms of an endpoint that takes files.
 type uploads struct {
 	endpoint *Endpoint
 	kept     *spool
-	// held is how many bytes of fields are in memory, and filed how many of files are kept.
+	// held is the number of bytes of fields in memory, and filed the number of bytes of stored files.
 	held, filed int64
 }
 
-// add puts the fields of a form and the files that the endpoint takes into a tree. Other files are passed over.
+// add adds the fields of a form, and the files that the endpoint takes, to a tree. It ignores other files.
 func (u *uploads) add(all tree, r *http.Request, boundary string) error {
 	body := &bounded{Reader: http.MaxBytesReader(nil, r.Body, u.endpoint.most())}
 	parts := formReader(body, boundary)
@@ -137,7 +137,7 @@ func (u *uploads) add(all tree, r *http.Request, boundary string) error {
 	return nil
 }
 
-// take reads a part of a form: it returns a field, and adds a file to files.
+// take reads a part of a form: it returns a field, or adds a file to files.
 func (u *uploads) take(part *multipart.Part, files map[string]*File) (*pair, error) {
 	name := part.FormName()
 	switch {
@@ -166,7 +166,7 @@ func (u *uploads) take(part *multipart.Part, files map[string]*File) (*pair, err
 	return nil, nil
 }
 
-// explainForm is the answer to an error of reading a form.
+// explainForm returns the answer to an error of reading a form.
 func explainForm(err error) error {
 	var known *Error
 	var large *http.MaxBytesError
@@ -182,7 +182,7 @@ func explainForm(err error) error {
 	}
 }
 
-// bounded is a reader of which so much may be read before left is set anew.
+// bounded is a reader that allows left bytes to be read until left is set again.
 type bounded struct {
 	io.Reader
 	left int64

@@ -31,7 +31,7 @@ type uploading struct {
 	Params map[string]string                `param:"params"`
 }
 
-// uploaded is what a handler has seen of a file.
+// uploaded is a file as the handler received it.
 type uploaded struct {
 	Path, Name, Type string
 	Size             int64
@@ -64,7 +64,7 @@ var uploads = endpoint.Table{
 	endpoint.Post("/imports", func(_ context.Context, _ endpoint.None, r *uploading) (*uploaded, error) { return seen(r) }).Uploads(eachFile, allFiles),
 }
 
-// part is one of a form; it is a file where it has a file name.
+// part is a part of a form. It is a file if it has a file name.
 type part struct{ name, file, kind, content string }
 
 func form(t *testing.T, parts ...part) (contentType string, body []byte) {
@@ -100,7 +100,7 @@ func noise(size int) string {
 	return string(text)
 }
 
-// send serves a request from a spool in a directory of the test, in which nothing must be left.
+// send serves a request with a spool in a temporary directory, and fails the test if anything is left there.
 func send(t *testing.T, table endpoint.Table, memory endpoint.Memory, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	dir := t.TempDir()
@@ -211,7 +211,7 @@ func TestFormsThatBreakOffAreRefused(t *testing.T) {
 		case length == 0:
 			want = `{"error":"name is missing, color is missing"}`
 		case length >= len(body)-len("\r\n"):
-			continue // it is whole
+			continue // the form is complete
 		}
 		if w.Code != http.StatusBadRequest || w.Body.String() != want {
 			t.Errorf("%d of %d bytes: got %d %s", length, len(body), w.Code, w.Body)
@@ -229,7 +229,7 @@ func TestUploads_areNotInMemory(t *testing.T) {
 	}
 }
 
-// disk is told how much is on it: what may come, what is there, and in the end nothing.
+// disk records the announced, the current and the final number of bytes on disk.
 type disk struct {
 	told []int64
 	err  error

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint"
 )
 
-// Of returns the contract of a handler. It ends the test when the document is not valid.
+// Of returns the contract of a handler. It ends the test if the OpenAPI document is not valid.
 func Of(t testing.TB, h *endpoint.Handler) *Contract {
 	t.Helper()
 	c, err := Load(h.OpenAPI())
@@ -21,7 +21,7 @@ func Of(t testing.TB, h *endpoint.Handler) *Contract {
 	return c
 }
 
-// Handler serves with next, and fails the test at an answer that is not what the document says.
+// Handler serves requests with next, and fails the test if an answer does not match the document.
 func (c *Contract) Handler(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,8 +36,8 @@ func (c *Contract) Handler(t testing.TB, next http.Handler) http.Handler {
 	})
 }
 
-// Transport sends with next, and fails the test at an answer that is not what the document says. What is asked for outside
-// of the prefix, such as /api/v4, is not looked at.
+// Transport sends requests with next, and fails the test if an answer does not match the document. Requests outside the prefix, such as
+// /api/v4, are not checked.
 func (c *Contract) Transport(t testing.TB, prefix string, next http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	return transport(func(r *http.Request) (*http.Response, error) {
@@ -66,7 +66,7 @@ func (c *Contract) check(t testing.TB, method, path string, status int, h http.H
 	}
 }
 
-// transport is a function as an http.RoundTripper.
+// transport is a function that implements http.RoundTripper.
 type transport func(r *http.Request) (*http.Response, error)
 
 func (send transport) RoundTrip(r *http.Request) (*http.Response, error) { return send(r) }

@@ -1,4 +1,4 @@
-// Package endpointtest holds what an API answers against its OpenAPI document, for tests.
+// Package endpointtest checks the answers of an API against its OpenAPI document, for tests.
 package endpointtest
 
 import (
@@ -11,27 +11,27 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pb33f/libopenapi/datamodel" // carries the official schema of OpenAPI documents
+	"github.com/pb33f/libopenapi/datamodel" // includes the official schema of OpenAPI documents
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// Contract is an OpenAPI 3.1 document that answers are held against.
+// Contract is an OpenAPI 3.1 document against which answers are checked.
 type Contract struct {
 	routes     *router.Router[string] // the operations' keys
 	operations map[string]operation
 	unknown    *jsonschema.Schema
 }
 
-// operation is the answers of one operation by status.
+// operation has the answers of one operation by status.
 type operation map[string]response
 
-// response is what an answer is to be.
+// response describes an answer that the document allows.
 type response struct {
-	body    *jsonschema.Schema // nil for none
-	plain   bool               // whether it may be a text, too
-	content bool               // whether it may be anything
+	body    *jsonschema.Schema // nil if there is no body
+	plain   bool               // whether the body may also be plain text
+	content bool               // whether the body may have any content
 	headers map[string]header
 }
 
@@ -40,8 +40,8 @@ type header struct {
 	schema   *jsonschema.Schema
 }
 
-// Load reads a document. It fails when the document is not valid: by the schema of OpenAPI, in one of its own schemas, or
-// because two operations cannot be told apart.
+// Load reads a document. It fails if the document does not match the OpenAPI schema, if one of the document's own schemas is not valid, or
+// if two operations cannot be told apart.
 func Load(text []byte) (*Contract, error) {
 	l, err := newLoader(text)
 	if err != nil {
@@ -74,7 +74,7 @@ func Load(text []byte) (*Contract, error) {
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// withWildcard returns a path with the mark of the parameter that may have slashes.
+// withWildcard returns a path in which the parameter that may contain slashes is marked as a wildcard.
 func withWildcard(path string, op any) string {
 	parameters, _ := op.(map[string]any)["parameters"].([]any)
 	for _, p := range parameters {
@@ -85,7 +85,7 @@ func withWildcard(path string, op any) string {
 	return path
 }
 
-// unique reports operations of one name.
+// unique reports operations with the same ID.
 func unique(document map[string]any) error {
 	seen := map[any]string{}
 	for path, item := range child(document, "paths") {
@@ -100,8 +100,8 @@ func unique(document map[string]any) error {
 	return nil
 }
 
-// Check holds an answer with the given body against what the document says of the method and the path, which is escaped and
-// without what comes before the paths of the document. Where the document has no operation, the answer is to be 404 or 405.
+// Check checks an answer with the given body against the document's operation for the method and the path. The path is escaped and has no
+// prefix such as /api/v4. If the document has no such operation, the answer must be 404 or 405.
 func (c *Contract) Check(method, path string, status int, h http.Header, body []byte) error {
 	pattern, _, _ := c.routes.Find(method, path)
 	op, ok := c.operations[pattern]
@@ -165,7 +165,7 @@ func (want header) matches(values []string) error {
 	return want.schema.Validate(json.Number(values[0]))
 }
 
-// officialSchema is what every OpenAPI 3.1 document has to match.
+// officialSchema is the schema that every OpenAPI 3.1 document must match.
 var officialSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	official, err := jsonschema.UnmarshalJSON(strings.NewReader(datamodel.OpenAPI31SchemaData))
 	if err != nil {

@@ -29,7 +29,7 @@ var table = endpoint.Table{
 	endpoint.Delete("/things/{id}", func(context.Context, endpoint.None, *listThings) (endpoint.None, error) { return endpoint.None{}, nil }),
 }
 
-// closed admits nobody.
+// closed is a guard that admits nobody.
 type closed struct{}
 
 func (closed) Admit(*http.Request, *endpoint.Endpoint, endpoint.Sent) (context.Context, any, error) {
@@ -53,7 +53,7 @@ func TestAnswersAreHeldAgainstTheDocument(t *testing.T) {
 		status       int
 		header       string // name=value
 		body         string
-		problem      string // empty for none
+		problem      string // empty if there is none
 	}{
 		"a list":                      {"GET", list, 200, "", `[{"id":1,"tags":["x"]}]`, ""},
 		"a list to HEAD":              {"HEAD", list, 200, "", ``, ""},
@@ -118,7 +118,7 @@ func TestDocumentsThatAreNotValidAreRefused(t *testing.T) {
 	}
 }
 
-// failures takes what a test would be told.
+// failures records the messages with which a test would fail.
 type failures struct {
 	testing.TB
 	said []string

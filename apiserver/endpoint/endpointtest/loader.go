@@ -15,7 +15,7 @@ type loader struct {
 	compiler *jsonschema.Compiler
 }
 
-// base is the name of the document to the compiler.
+// base is the URI under which the compiler knows the document.
 const base = "urn:openapi#"
 
 func newLoader(text []byte) (*loader, error) {
@@ -51,7 +51,7 @@ func pointer(at []string) string {
 	return p.String()
 }
 
-// allSchemas compiles every schema within a part of the document, which checks them.
+// allSchemas compiles, and so checks, every schema within a part of the document.
 func (l *loader) allSchemas(part any, at ...string) error {
 	switch v := part.(type) {
 	case map[string]any:
@@ -112,7 +112,7 @@ func (l *loader) response(at []string) (response, error) {
 	return r, nil
 }
 
-// find returns what is at a place in the document, and the place where it is in truth when a reference is there.
+// find returns the object at a place in the document, and its actual place if it is reached by a reference.
 func (l *loader) find(at []string) (place []string, found map[string]any) {
 	found = l.document
 	for _, key := range at {
@@ -124,7 +124,7 @@ func (l *loader) find(at []string) (place []string, found map[string]any) {
 	return at, found
 }
 
-// within is a place below another.
+// within returns a place below another.
 func within(at []string, keys ...string) []string { return slices.Concat(at, keys) }
 
 func child(of map[string]any, key string) map[string]any {

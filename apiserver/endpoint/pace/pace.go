@@ -1,5 +1,5 @@
-// Package pace says how long a server waits for a client that takes or sends something slowly. A client has some time to begin
-// with, and earns more by each byte that passes. The time that the server itself takes in between does not count.
+// Package pace decides how long a server waits for a client that reads or sends something slowly. A client starts with some time, and earns
+// more with each byte that passes. The time that the server itself takes in between does not count.
 package pace
 
 import (
@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// LeastThroughput is how many bytes a second a client takes or sends once its patience is used up, over the whole of a transfer.
+// LeastThroughput is the minimum throughput in bytes per second over a whole transfer, once the client's patience is used up.
 const LeastThroughput = 64 << 10
 
-// Pace is that of one client and one direction. It is used by one goroutine at a time.
+// Pace is the pace of one client in one direction. Only one goroutine at a time can use it.
 type Pace struct {
-	// Patience is what a client has to begin with.
+	// Patience is the time that a client starts with.
 	Patience time.Duration
-	// Pause is how long the client may take for each piece, however fast it was before.
+	// Pause is the maximum time for each piece, however fast the client was before.
 	Pause time.Duration
 
 	passed int64
 	waited time.Duration
 }
 
-// Pass sets a deadline by which the client must have taken or sent a piece, has the piece passed, and counts what it took. The
-// deadline stays set. Connections without deadlines are guarded in other ways.
+// Pass sets a deadline for the next piece, calls pass, and counts the time and the bytes that it took. The deadline remains set.
+// Connections that do not support deadlines are protected in other ways.
 func (p *Pace) Pass(setDeadline func(time.Time) error, pass func() (int, error)) (int, error) {
 	begun := time.Now()
 	_ = setDeadline(begun.Add(min(p.Pause, p.left())))
@@ -33,11 +33,11 @@ func (p *Pace) Pass(setDeadline func(time.Time) error, pass func() (int, error))
 	return n, err
 }
 
-// left is how long the client may still keep the server waiting.
+// left returns how long the client may still keep the server waiting.
 func (p *Pace) left() time.Duration {
 	earned := time.Duration(float64(p.passed) / LeastThroughput * float64(time.Second))
 	return p.Patience + earned - p.waited
 }
 
-// TooSlow reports whether err is what Pass returns for a client that did not keep up.
+// TooSlow reports whether err is the error that Pass returns for a client that did not keep up.
 func TooSlow(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -10,12 +10,12 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/pace"
 )
 
-// TestPass_cutsOffWhoIsTooSlow is in a time of its own, in which a minute takes no time.
+// TestPass_cutsOffWhoIsTooSlow runs with a fake clock, so that a minute takes no time.
 func TestPass_cutsOffWhoIsTooSlow(t *testing.T) {
 	const size, piece = 24 << 20, 64 << 10
 	for _, tt := range []struct {
 		name string
-		// second is how many bytes the client takes a second, and pause how long the server makes between two pieces.
+		// second is the number of bytes that the client reads per second, and pause is the time that the server takes between two pieces.
 		second int
 		pause  time.Duration
 		cutOff bool

@@ -1,4 +1,4 @@
-// Package router finds what belongs to a method and a path.
+// Package router finds the value for a method and a path.
 package router
 
 import (
@@ -12,16 +12,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-chi/chi/v5" // of the routers that try words before parameters and these before wildcards, the one that only looks up, too
+	"github.com/go-chi/chi/v5" // among the routers that prefer literal segments to parameters and parameters to wildcards, the only one that can look up without serving
 )
 
-// Router holds values by methods and patterns. A pattern is a path in which segments are parameters, as in /projects/{id}; the last one may
-// be a wildcard, {path...}, for all that is left. What has a word where another pattern has a parameter goes first, and a parameter goes
-// before a wildcard. It is safe for concurrent use once everything is added.
+// Router maps methods and patterns to values. A pattern is a path in which segments can be parameters, as in /projects/{id}; the last one
+// can be a wildcard, {path...}, which matches the rest of the path. If several patterns match, a literal segment takes precedence over a
+// parameter, and a parameter over a wildcard. A Router is safe for concurrent use once all values are added.
 type Router[T any] struct {
 	mux      *chi.Mux
-	routes   map[string][]route[T] // by pattern as chi has it
-	forms    map[string]string     // patterns by what is left of them without the names of parameters
+	routes   map[string][]route[T] // by the pattern in chi's syntax
+	forms    map[string]string     // patterns by their form without the names of parameters
 	contexts sync.Pool
 }
 
@@ -43,7 +43,7 @@ func New[T any]() *Router[T] {
 
 var parameter = regexp.MustCompile(`\{[^}]*\}`)
 
-// Add adds a value. It panics where another one has the same method and pattern, whatever their parameters are called.
+// Add adds a value. It panics if the same method and pattern exist already, even if the parameters have other names.
 func (r *Router[T]) Add(method, pattern string, value T) {
 	added := route[T]{method: method, value: value, names: Parameters(pattern)}
 	inner := pattern
@@ -55,12 +55,12 @@ func (r *Router[T]) Add(method, pattern string, value T) {
 		panic(fmt.Sprintf("router: %s %s and %s are one", method, pattern, other))
 	}
 	r.forms[form] = pattern
-	r.mux.MethodFunc(method, inner, func(http.ResponseWriter, *http.Request) {}) // it is never served
+	r.mux.MethodFunc(method, inner, func(http.ResponseWriter, *http.Request) {}) // never called
 	r.routes[inner] = append(r.routes[inner], added)
 }
 
-// Parameters returns the names of the parameters of a pattern, in their order. It panics where one is a part of a segment, or a wildcard is
-// not the last.
+// Parameters returns the names of the parameters of a pattern, in their order. It panics if a parameter is only a part of a segment, or if
+// a wildcard is not the last segment.
 func Parameters(pattern string) []string {
 	var names []string
 	segments := strings.Split(pattern, "/")
@@ -81,8 +81,9 @@ func Parameters(pattern string) []string {
 	return names
 }
 
-// Find returns what belongs to a path as it was sent, escaped, and the values of its parameters: an escaped slash is a part of one, and none
-// is empty. A wildcard does not end in a slash. To a path with ".." or with an empty segment nothing belongs. What answers GET answers HEAD.
+// Find returns the value for a path, and the values of its parameters. The path is escaped as it was sent, so an escaped slash is a part of
+// a parameter. A parameter is never empty, and a wildcard does not end in a slash. A path with ".." or an empty segment matches nothing.
+// HEAD finds the value for GET.
 func (r *Router[T]) Find(method, escaped string) (value T, parameters map[string]string, ok bool) {
 	if !clean(escaped) {
 		return value, nil, false
@@ -103,7 +104,7 @@ func (r *Router[T]) Find(method, escaped string) (value T, parameters map[string
 	for i, name := range found.names {
 		text := values[i]
 		if strings.IndexByte(text, '%') >= 0 {
-			text, _ = url.PathUnescape(text) // what is no escaped path has no parameters
+			text, _ = url.PathUnescape(text) // a path that is not correctly escaped has no parameters
 		}
 		if text == "" {
 			return value, nil, false
@@ -116,12 +117,12 @@ func (r *Router[T]) Find(method, escaped string) (value T, parameters map[string
 	return found.value, parameters, true
 }
 
-// clean reports whether a path has no segment that is empty or stands for another one.
+// clean reports whether no segment of a path is empty, "." or "..".
 func clean(escaped string) bool {
 	return !strings.Contains(escaped, "//") && (!strings.Contains(escaped, "/.") || len(urlpath.Clean(escaped)) >= len(strings.TrimSuffix(escaped, "/")))
 }
 
-// canonical is an escaped path in which nothing is escaped but slashes and percent signs, so that it can be compared with patterns.
+// canonical returns an escaped path in which only slashes and percent signs are escaped, so that it can be compared with patterns.
 func canonical(escaped string) string {
 	first := strings.IndexByte(escaped, '%')
 	if first < 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/endpoint/router"
 )
 
-// served are methods and paths in which each kind of segment follows each other kind.
+// served are methods and paths in which each kind of segment follows every other kind.
 var served = strings.Fields(`
 	GET /version GET /user GET /users POST /users GET /users/{id} PUT /users/{id} DELETE /users/{id} POST /users/{id}/block
 	GET /groups POST /groups GET /groups/{id} PUT /groups/{id} DELETE /groups/{id} GET /groups/{id}/members GET /groups/{id}/members/all
@@ -33,7 +33,7 @@ var served = strings.Fields(`
 	GET /projects/{id}/repository/files/{file_path} GET /projects/{id}/repository/files/{file_path}/raw
 	POST /projects/{id}/repository/files/{file_path} GET /projects/{id}/repository/commits/{sha}/diff`)
 
-// routers returns both kinds of routers for what is served.
+// routers returns both kinds of routers with the served paths.
 func routers() (*router.Router[string], *http.ServeMux) {
 	r, mux := router.New[string](), http.NewServeMux()
 	for i := 0; i < len(served); i += 2 {
@@ -131,7 +131,7 @@ func TestRouter_wordsGoBeforeParametersAndTheseBeforeWildcards(t *testing.T) {
 		{"GET", "/jobs/artifacts/100%25/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "100%"}},
 		{"GET", "/jobs/artifacts/a%252Fb/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "a%2Fb"}},
 		{"GET", "/jobs/artifacts/main/raw/x/y", "GET /jobs/artifacts/{ref}/raw/{path...}", map[string]string{"ref": "main", "path": "x/y"}},
-		// A job called artifacts: only the words that follow tell it from a ref.
+		// A job named artifacts: only the following segments distinguish it from a ref.
 		{"GET", "/jobs/artifacts/artifacts/x/download", "GET /jobs/{job_id}/artifacts/{path...}", map[string]string{"job_id": "artifacts", "path": "x/download"}},
 		{"GET", "/jobs/artifacts/artifacts/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "artifacts"}},
 		{"GET", "/jobs/%61rtifacts/main/download", "GET /jobs/artifacts/{ref}/download", map[string]string{"ref": "main"}},
@@ -173,8 +173,8 @@ func TestRouter_refusesWhatCannotBeToldApart(t *testing.T) {
 	}
 }
 
-// BenchmarkFind compares a lookup, parameters included, with that of http.ServeMux behind a look at whether the path is clean: ServeMux
-// redirects where it is not.
+// BenchmarkFind compares a lookup, parameters included, with a lookup by http.ServeMux after a check that the path is clean, because
+// ServeMux redirects paths that are not.
 func BenchmarkFind(b *testing.B) {
 	r, mux := routers()
 	for _, sent := range []string{"/version", "/projects/17/labels/3", "/projects/team%2Fsite/repository/files/lib%2Fmain%2Ego/raw", "/projects/17/nothing"} {
@@ -199,7 +199,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// nowhere takes the 404 of ServeMux.
+// nowhere discards the 404 of ServeMux.
 type nowhere struct{}
 
 func (nowhere) Header() http.Header         { return http.Header{} }
