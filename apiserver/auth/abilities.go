@@ -7,72 +7,72 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// The abilities that endpoints and the Git server ask for.
+// The abilities that the REST endpoints and the Git server require.
 const (
-	// ReadProject is to know that a project exists, and to see what is public of it.
+	// ReadProject allows knowing that a project exists, and seeing its public parts.
 	ReadProject endpoint.Ability = "read_project"
-	// ReadCode is to clone, fetch and read the repository.
+	// ReadCode allows cloning, fetching and reading the repository.
 	ReadCode endpoint.Ability = "read_code"
-	// PushCode is to push, as far as protections allow.
+	// PushCode allows pushing, within the limits of the protections.
 	PushCode endpoint.Ability = "push_code"
-	// AdminProject is to change the settings of a project.
+	// AdminProject allows changing the settings of a project.
 	AdminProject endpoint.Ability = "admin_project"
-	// OwnProject is to delete or archive a project, and to say who may see it.
+	// OwnProject allows deleting or archiving a project, and changing its visibility.
 	OwnProject endpoint.Ability = "own_project"
-	// ReadProtectedBranches is to see the protections of a project.
+	// ReadProtectedBranches allows seeing the protections of a project.
 	ReadProtectedBranches endpoint.Ability = "read_protected_branches"
-	// WriteProtectedBranches is to make, change and remove them.
+	// WriteProtectedBranches allows creating, changing and removing the protections of a project.
 	WriteProtectedBranches endpoint.Ability = "write_protected_branches"
-	// ReadDeployKeys and WriteDeployKeys are about the deploy keys of a project.
+	// ReadDeployKeys and WriteDeployKeys apply to the deploy keys of a project.
 	ReadDeployKeys  endpoint.Ability = "read_deploy_keys"
 	WriteDeployKeys endpoint.Ability = "write_deploy_keys"
-	// ManageTriggers is to see, make, change and remove the trigger tokens of a project.
+	// ManageTriggers allows seeing, creating, changing and removing the trigger tokens of a project.
 	ManageTriggers endpoint.Ability = "manage_triggers"
-	// ReadBadges and WriteBadges are about the badges of a project.
+	// ReadBadges and WriteBadges apply to the badges of a project.
 	ReadBadges  endpoint.Ability = "read_badges"
 	WriteBadges endpoint.Ability = "write_badges"
-	// AdminJobTokenScope is to see and to change which projects' job tokens are let in.
+	// AdminJobTokenScope allows seeing and changing the list of projects whose job tokens are accepted.
 	AdminJobTokenScope endpoint.Ability = "admin_job_token_scope"
-	// AdminRemoteMirrors is to see, make, change and remove the mirrors of a project.
+	// AdminRemoteMirrors allows seeing, creating, changing and removing the mirrors of a project.
 	AdminRemoteMirrors endpoint.Ability = "admin_remote_mirrors"
-	// ReadLabels and WriteLabels are about the labels of a project.
+	// ReadLabels and WriteLabels apply to the labels of a project.
 	ReadLabels  endpoint.Ability = "read_labels"
 	WriteLabels endpoint.Ability = "write_labels"
-	// ReadProjectMembers and WriteProjectMembers are about the members of a project.
+	// ReadProjectMembers and WriteProjectMembers apply to the members of a project.
 	ReadProjectMembers  endpoint.Ability = "read_project_members"
 	WriteProjectMembers endpoint.Ability = "write_project_members"
-	// ReadGroup is to know that a group exists.
+	// ReadGroup allows knowing that a group exists.
 	ReadGroup endpoint.Ability = "read_group"
-	// AdminGroup is to change the settings of a group, and to delete it.
+	// AdminGroup allows changing the settings of a group, and deleting it.
 	AdminGroup endpoint.Ability = "admin_group"
-	// CreateProjects is to make projects in a group, or in a user's own namespace.
+	// CreateProjects allows creating projects in a group, or in a user's own namespace.
 	CreateProjects endpoint.Ability = "create_projects"
-	// CreateSubgroups is to make groups in a group.
+	// CreateSubgroups allows creating groups in a group.
 	CreateSubgroups endpoint.Ability = "create_subgroups"
-	// ReadGroupMembers and WriteGroupMembers are about the members of a group.
+	// ReadGroupMembers and WriteGroupMembers apply to the members of a group.
 	ReadGroupMembers  endpoint.Ability = "read_group_members"
 	WriteGroupMembers endpoint.Ability = "write_group_members"
-	// WriteGroupLabels is to make, change and remove the labels of a group.
+	// WriteGroupLabels allows creating, changing and removing the labels of a group.
 	WriteGroupLabels endpoint.Ability = "write_group_labels"
-	// AdminInstance is what administrators can.
+	// AdminInstance allows everything that is reserved for administrators of the instance.
 	AdminInstance endpoint.Ability = "admin_instance"
 )
 
-// subject is what an ability is about.
+// subject is the kind of thing that an ability applies to.
 type subject int
 
 const (
 	aboutInstance subject = iota
 	aboutProject
 	aboutGroup
-	// aboutNamespace is about a group or a user's own namespace: what holds projects.
+	// aboutNamespace is a container of projects: a group or a user's own namespace.
 	aboutNamespace
-	// aboutUser and aboutRecord are about what no ability is about by itself.
+	// aboutUser and aboutRecord are subjects that have no abilities of their own.
 	aboutUser
 	aboutRecord
 )
 
-// admits reports whether an ability about another subject is one about this.
+// admits reports whether an endpoint about this subject can require an ability about the other subject.
 func (s subject) admits(ability subject) bool {
 	switch s {
 	case aboutUser:
@@ -84,20 +84,19 @@ func (s subject) admits(ability subject) bool {
 	}
 }
 
-// rule is what an ability takes.
+// rule has the requirements of an ability.
 type rule struct {
 	about subject
-	// role is the least that suffices. With role.None it suffices to see the subject, member or not.
+	// role is the minimum role. With role.None, everybody who can see the subject has the ability, member or not.
 	role role.Role
-	// code says that the repository is to be readable, too.
+	// code requires that the caller can also read the repository.
 	code bool
-	// repository says that the ability is about what the controller of a project makes: the repository, and the protection
-	// of its default branch.
+	// repository says that the ability needs something that the controller of a project creates: the repository, or the protection of its
+	// default branch.
 	repository bool
 }
 
-// rules maps every ability to what it takes (API behaviour, section 2). An ability about the instance is for its
-// administrators.
+// rules maps every ability to its requirements (API behaviour, section 2). Abilities about the instance belong to its administrators.
 var rules = map[endpoint.Ability]rule{
 	ReadProject:            {about: aboutProject},
 	ReadCode:               {about: aboutProject, code: true, repository: true},
@@ -127,22 +126,22 @@ var rules = map[endpoint.Ability]rule{
 	AdminInstance:          {about: aboutInstance, role: role.Admin},
 }
 
-// Access is what one caller may do with one project or group.
+// Access has the permissions of one caller on one project or group.
 type Access struct {
 	// Role is the caller's effective role; Owner for an administrator.
 	Role role.Role
-	// Roles are what the caller has from memberships.
+	// Roles has the caller's roles from memberships.
 	Roles catalog.Roles
 	// Admin is true for an administrator of the instance.
 	Admin bool
 
 	signedIn   bool
 	visibility v1alpha1.Visibility
-	// code is empty for a group.
+	// code is the access to the repository; empty for a group.
 	code v1alpha1.FeatureAccess
 }
 
-// may reports whether the caller has an ability. One that is not in the table nobody has.
+// may reports whether the caller has an ability. Nobody has an ability that is not in rules.
 func (a Access) may(what endpoint.Ability) bool {
 	r, ok := rules[what]
 	if !ok || r.about == aboutInstance {
@@ -151,13 +150,13 @@ func (a Access) may(what endpoint.Ability) bool {
 	return a.Sees() && a.Role >= r.role && (!r.code || a.readsCode())
 }
 
-// Sees reports whether the caller may know of the project or group.
+// Sees reports whether the caller may know that the project or group exists.
 func (a Access) Sees() bool { return a.Role >= role.Guest || a.open() }
 
 // Fetches reports whether the caller may read the repository of the project.
 func (a Access) Fetches() bool { return a.may(ReadCode) }
 
-// open reports whether the caller sees it without being a member.
+// open reports whether the caller can see the project or group without being a member.
 func (a Access) open() bool {
 	switch a.visibility {
 	case v1alpha1.VisibilityPublic:
@@ -169,7 +168,7 @@ func (a Access) open() bool {
 	}
 }
 
-// readsCode lets a guest read what everybody may who sees the project, and no more.
+// readsCode reports whether the caller can read the repository. Guests can read it only if everybody who can see the project can.
 func (a Access) readsCode() bool {
 	switch a.code {
 	case v1alpha1.FeatureEnabled:

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// TestAccess is the whole table of who sees, reads and pushes: s, r and p where he may.
+// TestAccess has the whole table of who may see, read and push: s, r and p.
 func TestAccess(t *testing.T) {
 	const (
 		private, internal, public = v1alpha1.VisibilityPrivate, v1alpha1.VisibilityInternal, v1alpha1.VisibilityPublic
@@ -31,7 +31,7 @@ func TestAccess(t *testing.T) {
 		{public, enabled, [6]string{"sr", "sr", "sr", "sr", "srp", "srp"}},
 		{public, members, [6]string{"s", "s", "s", "sr", "srp", "srp"}},
 		{public, off, [6]string{"s", "s", "s", "s", "s", "s"}},
-		// What is not declared is taken for the narrowest visibility.
+		// A visibility that is not declared counts as the narrowest one.
 		{public, "", [6]string{"s", "s", "s", "s", "s", "s"}},
 		{"", enabled, [6]string{"", "", "s", "sr", "srp", "srp"}},
 	}

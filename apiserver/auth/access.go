@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Access returns what a caller may do with the project of a scope, or with its group when it has no project.
+// Access returns the permissions of a caller on the project of a scope, or on its group if it has no project.
 func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
 	seen := catalog.Seen{Scope: s}
 	var err error
@@ -18,7 +18,7 @@ func (a *Authenticator) Access(ctx context.Context, c Caller, s catalog.Scope) (
 	return AccessOf(c, seen), err
 }
 
-// InGroup reports whether a caller is a member of a group, of it or of one above it.
+// InGroup reports whether a caller is a member of a group or of one of its ancestors.
 func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group) (bool, error) {
 	if c.User == nil {
 		return false, nil
@@ -27,7 +27,7 @@ func (a *Authenticator) InGroup(ctx context.Context, c Caller, g *v1alpha1.Group
 	return r > role.None, err
 }
 
-// AccessOf is Access for what a catalog.Tree of the caller has found.
+// AccessOf is Access for a result of the caller's catalog.Tree.
 func AccessOf(c Caller, s catalog.Seen) Access {
 	own := s.Groups[0].Spec.Visibility
 	access := Access{signedIn: !c.Anonymous(), Role: s.Highest(), Roles: s.Roles}

@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Actor is a caller in the decisions about the refs of a project to which he has an access.
+// Actor returns a caller with the given access as an actor, for decisions about the refs of a project.
 func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	actor := protection.Actor{Admin: access.Admin, Role: access.Role}
 	if !access.may(PushCode) {
@@ -29,5 +29,5 @@ func (a *Authenticator) Actor(c Caller, access Access) protection.Actor {
 	return actor
 }
 
-// Actor is whoever makes a request, in the decisions about the refs of the project that it names.
+// Actor returns the caller of a request as an actor, for decisions about the refs of the project that the request names.
 func (g *Guard) Actor(s Subject) protection.Actor { return g.auth.Actor(s.Caller, s.Access) }

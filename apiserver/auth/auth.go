@@ -1,4 +1,4 @@
-// Package auth tells who calls, and what the caller may do.
+// Package auth identifies callers and decides what they may do.
 package auth
 
 import (
@@ -21,34 +21,34 @@ import (
 
 // Errors of authentication.
 var (
-	// ErrInvalidToken says that a token stands for nobody; ErrExpired and ErrRevoked are cases of it.
+	// ErrInvalidToken says that a token identifies nobody. ErrExpired and ErrRevoked wrap it.
 	ErrInvalidToken = errors.New("the token is not known")
 	// ErrExpired says that a token has expired.
 	ErrExpired = fmt.Errorf("the token has expired: %w", ErrInvalidToken)
 	// ErrRevoked says that a token was revoked.
 	ErrRevoked = fmt.Errorf("the token was revoked: %w", ErrInvalidToken)
-	// ErrBlocked says that the user behind a good token is blocked.
+	// ErrBlocked says that a token is valid but its user is blocked.
 	ErrBlocked = errors.New("the account is blocked")
 )
 
-// Caller is who calls. The zero value is nobody in particular.
+// Caller is the identity behind a request. The zero value is the anonymous caller.
 type Caller struct {
-	// User is nil for an anonymous caller, and for an administrator of the cluster whom no User is declared for.
+	// User is nil for an anonymous caller, and for an administrator of the cluster for whom no User is declared.
 	User *v1alpha1.User
 	// Admin is true for an administrator of the instance.
 	Admin bool
-	// Token is what the caller has shown; nil for an anonymous one, and for a Kubernetes identity.
+	// Token is the access token that the caller presented; nil for an anonymous caller and for a Kubernetes identity.
 	Token *v1alpha1.AccessToken
 	// Scopes limit what the caller may do.
 	Scopes []v1alpha1.TokenScope
 }
 
-// Anonymous reports whether nobody has signed in.
+// Anonymous reports whether the caller has not signed in.
 func (c Caller) Anonymous() bool { return c.User == nil && !c.Admin }
 
-// keyed returns a context whose work counts for the caller: the user, or the Kubernetes identity that acts as no user. Such an identity
-// gets the share of callers who have not signed in, unless it administers the instance, because a tenant can have many identities. A
-// caller without an identity keeps the address that ctx has.
+// keyed returns a context whose work counts for the caller: for the user, or for the Kubernetes identity that acts without one. Such an
+// identity gets the share of callers who have not signed in, because a tenant can have many identities; an identity that administers the
+// instance does not. A caller without an identity keeps the address that ctx has.
 func (c Caller) keyed(ctx context.Context) context.Context {
 	if c.User != nil {
 		return fair.With(ctx, fair.User(c.User.RESTID()))
@@ -63,7 +63,8 @@ func (c Caller) keyed(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Creator is the label of what the caller makes and has counted against the limits of a user; none where the caller acts as none.
+// Creator returns the label that marks objects that the caller creates and that count against a user's limits. It is empty if the caller
+// acts without a user.
 func (c Caller) Creator() map[string]string {
 	if c.User == nil {
 		return nil
@@ -71,10 +72,10 @@ func (c Caller) Creator() map[string]string {
 	return map[string]string{v1alpha1.LabelCreator: strconv.FormatInt(c.User.RESTID(), 10)}
 }
 
-// Is reports whether the caller is the user who has an id.
+// Is reports whether the caller is the user with an id.
 func (c Caller) Is(id int64) bool { return c.User != nil && c.User.RESTID() == id }
 
-// Person returns the user whom the caller acts as. An administrator of the cluster may act as none, which is an error for
+// Person returns the user whom the caller acts as. An administrator of the cluster can act without a user; the error is then an answer for
 // the client.
 func (c Caller) Person() (*v1alpha1.User, error) {
 	if c.User == nil {
@@ -83,37 +84,36 @@ func (c Caller) Person() (*v1alpha1.User, error) {
 	return c.User, nil
 }
 
-// HasScope reports whether the token has one of the scopes.
+// HasScope reports whether the token has at least one of the scopes.
 func (c Caller) HasScope(one ...v1alpha1.TokenScope) bool {
 	return slices.ContainsFunc(one, func(s v1alpha1.TokenScope) bool { return slices.Contains(c.Scopes, s) })
 }
 
 // Administrators knows which Kubernetes identities administer the instance.
 type Administrators interface {
-	// Include reports whether the request that ctx belongs to comes from one.
+	// Include reports whether the request of ctx comes from an administrator.
 	Include(ctx context.Context) (bool, error)
 }
 
-// Authenticator knows tokens.
+// Authenticator identifies the callers of tokens and Kubernetes identities.
 type Authenticator struct {
 	catalog        *catalog.Catalog
 	clock          clock.PassiveClock
 	administrators Administrators
 }
 
-// NewAuthenticator returns an authenticator that looks tokens up in cat. The administrators are nil where no Kubernetes
-// identity calls.
+// NewAuthenticator returns an authenticator that looks up tokens in cat. administrators may be nil if no Kubernetes identities call.
 func NewAuthenticator(cat *catalog.Catalog, clk clock.PassiveClock, administrators Administrators) *Authenticator {
 	return &Authenticator{catalog: cat, clock: clk, administrators: administrators}
 }
 
-// Token returns the caller whom an access token stands for. It gives ErrInvalidToken or ErrBlocked, and costs one hash and
-// two look-ups in memory.
+// Token returns the caller of an access token. The error is ErrInvalidToken or ErrBlocked, or the error of a lookup. A call costs one hash
+// and two lookups in memory.
 func (a *Authenticator) Token(ctx context.Context, value string) (Caller, error) {
 	return a.byDigest(ctx, credential.Digest(value))
 }
 
-// byDigest is Token for the digest of a value.
+// byDigest is Token for the digest of a token.
 func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, error) {
 	t, err := accesstoken.ByDigest(ctx, a.catalog, digest)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -141,13 +141,13 @@ func (a *Authenticator) byDigest(ctx context.Context, digest string) (Caller, er
 	return Caller{User: u, Admin: u.Spec.Admin, Token: t, Scopes: t.Spec.Scopes}, a.usable(u)
 }
 
-// Again returns a caller as they are now, for a decision that is made when some time has passed since they were let in: it gives
-// ErrInvalidToken, or ErrBlocked, when the token has ended since, or the user. A Kubernetes identity is that of ctx.
+// Again returns the current state of a caller, for a decision that is made some time after they were admitted. The error is ErrInvalidToken
+// or ErrBlocked if the token or the user is no longer valid. A Kubernetes identity is taken from ctx.
 func (a *Authenticator) Again(ctx context.Context, c Caller) (Caller, error) {
 	if c.Token == nil {
 		identity, ok := IdentityFrom(ctx)
 		if !ok {
-			return c, nil // nobody in particular stays that
+			return c, nil // an anonymous caller stays anonymous
 		}
 		now, err := a.Kubernetes(ctx, identity)
 		if err == nil && !sameUser(c.User, now.User) {
@@ -168,7 +168,7 @@ func (a *Authenticator) Again(ctx context.Context, c Caller) (Caller, error) {
 	}
 }
 
-// sudoAgain is Again for an administrator who acts as somebody else.
+// sudoAgain is Again for an administrator who acts as another user.
 func (a *Authenticator) sudoAgain(ctx context.Context, now Caller, as *v1alpha1.User) (Caller, error) {
 	if as == nil || !now.Admin || !now.HasScope(v1alpha1.ScopeSudo) {
 		return Caller{}, ErrInvalidToken
@@ -184,40 +184,40 @@ func (a *Authenticator) sudoAgain(ctx context.Context, now Caller, as *v1alpha1.
 	return now, a.usable(u)
 }
 
-// sameUser reports whether both are one user, not two who had the same name or id one after the other.
+// sameUser reports whether both are the same user, and not two users who had the same name or id one after the other.
 func sameUser(a, b *v1alpha1.User) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.UID == b.UID
 }
 
-// usable says why nobody may act as a user.
+// usable returns an error if nobody may act as a user.
 func (a *Authenticator) usable(u *v1alpha1.User) error {
 	switch {
 	case u.Spec.State == v1alpha1.UserBlocked || !u.DeletionTimestamp.IsZero():
 		return ErrBlocked
 	case u.Status.ID == 0 || u.Status.ID != u.RESTID():
-		// Another user holds the id, which is what the rest of the forge knows him by.
+		// Another user holds the id by which the rest of the forge knows them.
 		return ErrInvalidToken
 	default:
 		return nil
 	}
 }
 
-// identityKey is where a door puts the Kubernetes identity that it has authenticated.
+// identityKey is the context key of the Kubernetes identity that the server has authenticated.
 type identityKey struct{}
 
-// WithIdentity returns a context whose requests come from a Kubernetes identity, by the name that kube-apiserver gives it.
+// WithIdentity returns a context for requests from a Kubernetes identity, with the name that kube-apiserver gives it.
 func WithIdentity(ctx context.Context, username string) context.Context {
 	return context.WithValue(ctx, identityKey{}, username)
 }
 
-// IdentityFrom returns the Kubernetes identity that a request comes from.
+// IdentityFrom returns the Kubernetes identity of a request.
 func IdentityFrom(ctx context.Context) (username string, ok bool) {
 	username, ok = ctx.Value(identityKey{}).(string)
 	return username, ok
 }
 
-// Kubernetes returns the caller whom the Kubernetes identity of a request stands for: the user who is declared to have it, or
-// nobody in particular; either may administer the instance by the permissions that the identity has in the cluster.
+// Kubernetes returns the caller of a Kubernetes identity: the user who declares the identity, or a caller without a user. Either can
+// administer the instance if the identity has the permission in the cluster.
 func (a *Authenticator) Kubernetes(ctx context.Context, username string) (Caller, error) {
 	var c Caller
 	record := audit.From(ctx)

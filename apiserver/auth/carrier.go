@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// What clients send access tokens in (API behaviour, section 1.2), beside the header Authorization.
+// Where clients send access tokens (API behaviour, section 1.2), in addition to the header Authorization.
 const (
 	tokenHeader     = "PRIVATE-TOKEN"
 	tokenParameter  = "private_token"
 	bearerParameter = "access_token"
-	// parameters is in the names of both, so that a query without it need not be parsed.
+	// parameters is a part of both parameter names, so that a query without it need not be parsed.
 	parameters = "token"
 )
 
-// token returns the access token of a request, and whether it was sent as OAuth 2.0 has it.
+// token returns the access token of a request, and whether it was sent as a bearer token as OAuth 2.0 defines it.
 func token(r *http.Request) (value string, bearer bool) {
 	if v := r.Header.Get(tokenHeader); v != "" {
 		return v, false
@@ -32,8 +32,8 @@ func token(r *http.Request) (value string, bearer bool) {
 	return query.Get(bearerParameter), true
 }
 
-// HideToken takes an access token out of the query, which ends up in logs, into a header, which does not. It changes the
-// request's URL and replaces its header.
+// HideToken moves an access token from the query, which is logged, to a header, which is not. It changes the request's URL and replaces its
+// header.
 func HideToken(r *http.Request) {
 	if !strings.Contains(r.URL.RawQuery, parameters) {
 		return

@@ -21,25 +21,25 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Guard admits requests of the REST API: it finds out who calls, which project or group is meant, and whether the one may
-// do with the other what the endpoint needs (API behaviour, section 1.2).
+// Guard admits requests of the REST API: it identifies the caller, finds the project or group, and checks that the caller has the ability
+// that the endpoint needs (API behaviour, section 1.2).
 type Guard struct {
 	auth         *Authenticator
 	catalog      *catalog.Catalog
 	repositories Repositories
-	// projects and groups are the scopes that ids and full paths name.
+	// projects and groups remember the scopes of ids and full paths.
 	projects, groups *catalog.Memory[string, catalog.Scope]
 	features         *feature.Flags
 }
 
 // Repositories knows which projects have a repository.
 type Repositories interface {
-	// Await waits for the repository of a project that was made just now, and returns the project as it is then. The error is
-	// repository.ErrPending where that takes too long.
+	// Await waits for the repository of a project that was just created, and returns the project in its state at that time. The error is
+	// repository.ErrPending if that takes too long.
 	Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error)
 }
 
-// maxScopes is how many projects, and how many groups, are remembered.
+// maxScopes is the maximum number of remembered projects, and of remembered groups.
 const maxScopes = 16384
 
 // NewGuard returns a guard.
@@ -51,7 +51,7 @@ func NewGuard(a *Authenticator, cat *catalog.Catalog, r Repositories) *Guard {
 	return &Guard{auth: a, catalog: cat, repositories: r, projects: scopes(), groups: scopes()}
 }
 
-// Featuring has the guard know which features are on. Without it those are on that are on by default.
+// Featuring sets the feature flags of the guard. Without it, only the features that are on by default are on.
 func (g *Guard) Featuring(f *feature.Flags) *Guard {
 	g.features = f
 	return g
@@ -59,11 +59,11 @@ func (g *Guard) Featuring(f *feature.Flags) *Guard {
 
 var _ endpoint.Guard = (*Guard)(nil)
 
-// Admit identifies the caller, then the subject, then compares them with what the endpoint needs. What the caller may not
-// see is not found; what he may see and not do is forbidden.
+// Admit identifies the caller, finds the subject, and then checks the ability that the endpoint needs. A subject that the caller may not
+// see is not found (404). An action that they may not perform on a visible subject is forbidden (403).
 func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent) (context.Context, any, error) {
 	caller, err := g.identify(r)
-	// A token that is not good is none: then the address counts.
+	// An invalid token counts as no token: then the address counts.
 	ctx := caller.keyed(r.Context())
 	if limited := ratelimit.Count(ctx); limited != nil {
 		return nil, nil, limited
@@ -90,8 +90,8 @@ func (g *Guard) Admit(r *http.Request, e *endpoint.Endpoint, sent endpoint.Sent)
 	return ctx, form.of(s, record), nil
 }
 
-// count counts a request against a limit of its endpoint. kube-apiserver, from whose address they come, knows Kubernetes identities better
-// than by an address: they count as who they are.
+// count counts a request against a limit of its endpoint. Requests of Kubernetes identities come from the address of kube-apiserver, so
+// they count by identity instead of by address.
 func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) error {
 	caller, credential := fair.From(ctx), ""
 	if _, passed := IdentityFrom(ctx); l.By == endpoint.ByAddress && !passed {
@@ -103,8 +103,8 @@ func (c Caller) count(ctx context.Context, r *http.Request, l endpoint.LimitBy) 
 	return ratelimit.CountBy(ctx, l, caller, credential)
 }
 
-// await waits until the controller of a project that was made just now has made what an ability is about. It is here that
-// requests wait, before their body is read, so that they hold nothing meanwhile.
+// await waits until the controller of a project that was just created has made the objects that an ability needs. Requests wait here,
+// before their body is read, so that they hold no resources meanwhile.
 func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) error {
 	if !rules[what].repository || s.Scope.Project == nil || g.repositories == nil {
 		return nil
@@ -122,7 +122,7 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 	return nil
 }
 
-// admit decides whether a caller may do what they ask for, and says what it is about: the form, and the record where it is one.
+// admit decides whether a caller may make a request, and returns the form of its subject, and the record if the subject is one.
 func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err error) {
 	e := s.endpoint
 	if err := g.there(ctx, e); err != nil {
@@ -152,7 +152,7 @@ func (g *Guard) admit(ctx context.Context, s *Subject) (f form, record any, err 
 	return f, nil, nil
 }
 
-// there answers 404 for an endpoint whose feature is off, whoever asks.
+// there returns 404 for an endpoint whose feature is off, for every caller.
 func (g *Guard) there(ctx context.Context, e *endpoint.Endpoint) error {
 	name := e.RequiredFeature()
 	if name == "" {
@@ -165,21 +165,21 @@ func (g *Guard) there(ctx context.Context, e *endpoint.Endpoint) error {
 	return err
 }
 
-// Again decides once more about a request that is about a project, by the token, user, roles and rules of this moment. It is for writes
-// that take long between Admit and what they change.
+// Again decides again about a request that is about a project, with the current token, user, roles and rules. Use it for writes that take
+// long between Admit and the change.
 func (g *Guard) Again(ctx context.Context, was Project) (Project, error) {
 	caller, err := g.auth.Again(ctx, was.Caller)
 	if err != nil {
 		return Project{}, refused(err, false)
 	}
-	// It stays the same one when it is renamed meanwhile.
+	// By id it is the same project even if it was renamed meanwhile.
 	s := Subject{Caller: caller, endpoint: was.endpoint, id: strconv.FormatInt(was.Scope.Project.RESTID(), 10)}
 	_, _, err = g.admit(ctx, &s)
 	return Project{s}, err
 }
 
-// Count counts a request about a project or group for its caller, against a limit of something that not every answer of its endpoint
-// has. The error is the answer when there were too many in a minute.
+// Count counts a request about a project or group for its caller, against a limit that applies only to some answers of its endpoint. The
+// error is the answer if there were too many requests in a minute.
 func (s Subject) Count(ctx context.Context, perMinute int, what string) error {
 	return ratelimit.CountThing(ctx, perMinute, what, s.Scope.Path)
 }
@@ -191,7 +191,7 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 		s.Scope, err = g.Project(ctx, id)
 	case aboutGroup, aboutNamespace:
 		s.Scope, err = g.Group(ctx, id)
-		// By what is not found at a username clients tell users from groups.
+		// Clients distinguish users from groups by the answer that a username is not a group.
 		if about == aboutGroup && err == nil && namespace.Personal(s.Scope.Groups[0]) {
 			err = catalog.ErrNotFound
 		}
@@ -216,14 +216,15 @@ func (g *Guard) locate(ctx context.Context, s *Subject, about subject, id string
 	return err
 }
 
-// tell notes for the audit what a request is about, be it refused or not.
+// tell adds the subject of a request to its audit event, even if the request is refused.
 func tell(ctx context.Context, s catalog.Scope) {
 	if record := audit.From(ctx); record != nil {
 		record.About(s.Target(), s.Path())
 	}
 }
 
-// Locate returns the group of an id that a parameter names, if the caller has an ability about it, which the endpoint Asks.
+// Locate returns the group with an id that a parameter names, if the caller has an ability on it. The endpoint must declare the ability
+// with Asks.
 func (g *Guard) Locate(ctx context.Context, of Subject, what endpoint.Ability, id int64) (catalog.Scope, error) {
 	s := Subject{Caller: of.Caller, endpoint: of.endpoint}
 	if err := g.locate(ctx, &s, rules[what].about, strconv.FormatInt(id, 10)); err != nil {
@@ -235,13 +236,13 @@ func (g *Guard) Locate(ctx context.Context, of Subject, what endpoint.Ability, i
 	return s.Scope, nil
 }
 
-// Access returns what a caller may do with a project or group.
+// Access returns the permissions of a caller on a project or group.
 func (g *Guard) Access(ctx context.Context, c Caller, s catalog.Scope) (Access, error) {
 	return g.auth.Access(ctx, c, s)
 }
 
-// Project returns the scope of the project that an id or full path names. What looks like a number is an id. Where the project is in the
-// tree is remembered; the project itself is as it is now.
+// Project returns the scope of the project that an id or full path names. A number is an id. The project's place in the tree is remembered;
+// the project itself is current.
 func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 	s, err := g.projects.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
 		s, err := projectNamed(ctx, c, id)
@@ -255,12 +256,12 @@ func (g *Guard) Project(ctx context.Context, id string) (catalog.Scope, error) {
 		s.Project = now
 		return s, nil
 	}
-	// It was changed this moment.
+	// It has just changed.
 	s, err = projectNamed(ctx, g.catalog, id)
 	return s, reachable(err)
 }
 
-// reachable is the error for whoever asks for something that may have no place in the tree: it is as good as not there.
+// reachable converts the error of looking up something that may have no place in the tree: it counts as not found then.
 func reachable(err error) error {
 	if catalog.Misplaced(err) {
 		return catalog.ErrNotFound
@@ -289,8 +290,9 @@ func projectNamed(ctx context.Context, c *catalog.Catalog, id string) (catalog.S
 	return inPlace(ctx, c, s)
 }
 
-// inPlace returns the scope of what holds its full path and has an id. What does not hold its path has no effect, and is not served under
-// its id either; what has no id yet is not known to the API, which would show an id that leads nowhere.
+// inPlace returns the scope of an object that holds its full path and has an id. An object that does not hold its path has no effect, and
+// is not served under its id either. An object without an id is not visible in the API yet, which would otherwise show an id that leads
+// nowhere.
 func inPlace(ctx context.Context, c *catalog.Catalog, s catalog.Scope) (catalog.Scope, error) {
 	if s.RESTID() == 0 {
 		return catalog.Scope{}, catalog.ErrNotFound
@@ -305,7 +307,7 @@ func inPlace(ctx context.Context, c *catalog.Catalog, s catalog.Scope) (catalog.
 	return s, nil
 }
 
-// Group returns the scope of the group that an id or full path names, which may be a user's own namespace.
+// Group returns the scope of the group that an id or full path names. The group can be a user's own namespace.
 func (g *Guard) Group(ctx context.Context, id string) (catalog.Scope, error) {
 	return g.groups.Recall(id, time.Time{}, func(c *catalog.Catalog) (catalog.Scope, time.Time, error) {
 		s, err := groupNamed(ctx, c, id)
@@ -340,13 +342,14 @@ func number(id string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
-		// Digits beyond an int64 are an id all the same, of nothing.
+		// More digits than an int64 holds are still an id, but no object has it.
 		return 0, true
 	}
 	return n, true
 }
 
-// identify returns who calls, by the first token that the request carries. One that is not good is never taken for none.
+// identify returns the caller of the first token that the request carries. An invalid token is an error; the caller does not become
+// anonymous.
 func (g *Guard) identify(r *http.Request) (Caller, error) {
 	value, bearer := token(r)
 	if value == "" {
@@ -366,7 +369,7 @@ func (g *Guard) identify(r *http.Request) (Caller, error) {
 	return Caller{}, refused(err, bearer)
 }
 
-// refused is what a client is told about a caller who is not let in.
+// refused returns the answer for a caller who could not be identified.
 func refused(err error, bearer bool) error {
 	switch {
 	case errors.Is(err, ErrBlocked):
@@ -382,7 +385,7 @@ func refused(err error, bearer bool) error {
 	}
 }
 
-// unknown is the answer for a token that nobody knows; it depends on how the token was sent.
+// unknown returns the answer for an unknown token. It depends on how the token was sent.
 func unknown(bearer bool) error {
 	e := endpoint.Unauthorized("")
 	if bearer {
@@ -391,13 +394,13 @@ func unknown(bearer bool) error {
 	return e
 }
 
-// sudoer is whom a request is to be made as; nobody else when it is empty. Of several in the query the last counts, as of
-// every parameter.
+// sudoer returns the user whom an administrator wants to act as, or "". If the query has several, the last one counts, as for every
+// parameter.
 func sudoer(r *http.Request) string {
 	if as := r.Header.Get("Sudo"); as != "" {
 		return as
 	}
-	// A query is read once more, and for this alone, only if it may name somebody: the name may be escaped.
+	// The query is parsed just for this, so only if it may contain sudo: the name can be escaped.
 	if q := r.URL.RawQuery; !strings.Contains(q, "sudo") && !strings.Contains(q, "%") {
 		return ""
 	}
@@ -408,7 +411,7 @@ func sudoer(r *http.Request) string {
 	return sent[len(sent)-1]
 }
 
-// sudo lets an administrator act as somebody else.
+// sudo returns the caller for an administrator who acts as another user.
 func (g *Guard) sudo(r *http.Request, c Caller) (Caller, error) {
 	as := sudoer(r)
 	if as == "" {

@@ -51,7 +51,7 @@ func TestCallersAreCountedByWhoTheyAre(t *testing.T) {
 	}
 }
 
-// A tenant has any number of service accounts: they are neither signed in nor callers of their own.
+// A tenant can have any number of service accounts, so these count neither as signed in nor as separate callers.
 func TestIdentitiesWithoutAUserAreNotSignedIn(t *testing.T) {
 	f := familytest.New(t, familytest.User("mary", 2, func(s *v1alpha1.UserSpec) {
 		s.Kubernetes = &v1alpha1.KubernetesIdentity{Username: "system:serviceaccount:acme:mary"}
@@ -90,7 +90,7 @@ func TestIdentitiesWithoutAUserAreNotSignedIn(t *testing.T) {
 	}
 }
 
-// administrators is one identity.
+// administrators has one administrator.
 type administrators struct{}
 
 func (administrators) Include(ctx context.Context) (bool, error) {
@@ -125,17 +125,17 @@ func TestEndpointsAreLimitedByAddressAndByCredential(t *testing.T) {
 		status                         int
 	}
 	requests := []request{
-		// An address counts for all callers from it, known or not.
+		// An address counts for all callers from it, whether or not they are known.
 		{"/address", first, mary, "", 200}, {"/address", first, "", "", 401}, {"/address", first, "no token", "", 401},
 		{"/address", first, otto, "", 429}, {"/address", first, "", "", 429}, {"/address", second, otto, "", 200},
-		// A credential counts from every address; callers without one count by theirs.
+		// A credential counts across all addresses. Callers without one count by address.
 		{"/credential", first, mary, "", 200}, {"/credential", second, mary, "", 200}, {"/credential", second, mary, "", 429},
 		{"/credential", second, more, "", 200}, {"/credential", second, otto, "", 200},
 		{"/credential", first, "no token", "", 401}, {"/credential", first, "", "", 401}, {"/credential", first, "", "", 429},
-		// Of both.
+		// Both limits apply.
 		{"/both", first, mary, "", 200}, {"/both", first, mary, "", 200}, {"/both", first, mary, "", 429}, {"/both", second, mary, "", 429},
 		{"/both", first, more, "", 200}, {"/both", first, more, "", 429}, {"/both", second, otto, "", 200},
-		// kube-apiserver passes callers on from its own address, so they count by who they are.
+		// kube-apiserver forwards callers from its own address, so they count by identity.
 		{"/address", first, "", "administrator", 200}, {"/address", first, "", "administrator", 200}, {"/address", first, "", "administrator", 200},
 		{"/address", second, "", "administrator", 429}, {"/credential", first, "", "administrator", 200},
 		{"/none", first, mary, "", 200}, {"/none", first, mary, "", 200}, {"/none", first, mary, "", 200}, {"/none", first, mary, "", 200},

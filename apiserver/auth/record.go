@@ -14,51 +14,52 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Own is the rule that a record is the caller's own.
+// Own is the rule that the record must be the caller's own.
 const Own endpoint.Rule = "own"
 
-// Kept is what a request can be about beside projects and groups: something that has an id.
+// Kept is a record with an id that a request can be about, other than a project or a group.
 type Kept interface {
-	// Parameter says in a sentence what the parameter is that names it, for the OpenAPI document. It is asked of the zero value.
+	// Parameter describes the parameter that names the record in one sentence, for the OpenAPI document. It is called on the zero value.
 	Parameter() string
-	// Owner is the uid of the user whose it is, such as its author; empty where it is nobody's.
+	// Owner returns the UID of the user who owns the record, such as its author; empty if nobody does.
 	Owner() types.UID
 }
 
-// Placed is a Kept that is in a project, where the path does not say in which.
+// Placed is a Kept that belongs to a project that the path does not name.
 type Placed interface {
-	// ProjectID is the id of the project; 0 where it is in none.
+	// ProjectID returns the id of the project; 0 if the record is not in one.
 	ProjectID() int64
-	// Missing is the answer where there is no such record, and to callers who must not see its project. It is asked of the zero value.
+	// Missing returns the answer if there is no such record, which is also the answer to callers who must not see its project. It is called
+	// on the zero value.
 	Missing() *endpoint.Error
 }
 
-// Record is the form of endpoints that are about what their path names by its id, as in /snippets/{id}. endpoint.Found has the Find that
-// finds it. An ability is that of the project that the record is in, if it is Placed, or one about the instance.
+// Record is the form of endpoints about a record that the path names by id, as in /snippets/{id}. endpoint.Found sets the Find that finds
+// it. Abilities apply to the project of the record if it is Placed, or to the instance.
 type Record[T Kept] struct {
 	Subject
 	Record T
 }
 
-// ProjectRecord is Record for what is in the project that the path names before, as in /projects/{id}/snippets/{snippet_id}.
+// ProjectRecord is a Record in the project that the path names first, as in /projects/{id}/snippets/{snippet_id}.
 type ProjectRecord[T Kept] struct {
 	Subject
 	Record T
 }
 
-// GroupRecord is ProjectRecord for what is in a group.
+// GroupRecord is a Record in the group that the path names first.
 type GroupRecord[T Kept] struct {
 	Subject
 	Record T
 }
 
-// User is the form of endpoints that are about a user whom their path names by the id. An ability is one about the instance.
+// User is the form of endpoints about a user whom the path names by id. Abilities apply to the instance.
 type User struct {
 	Subject
 	User *v1alpha1.User
 }
 
-// Find finds a record by its id. The error is the answer where there is none, to those who may know.
+// Find finds a record by its id. If there is none, the error is the answer to callers who may know that.
 type Find[T Kept] = func(ctx context.Context, s Subject, id int64) (T, error)
 
 func parameter[T Kept]() endpoint.Parameter {
@@ -85,7 +86,7 @@ func (User) Parameters() []endpoint.Parameter {
 	return []endpoint.Parameter{parameter[person]()}
 }
 
-// person is a user as a record of their own.
+// person is a user as a record that they own.
 type person struct{ *v1alpha1.User }
 
 func (person) Parameter() string  { return "Id of the user." }
@@ -132,7 +133,7 @@ func (User) form() form {
 	}
 }
 
-// checkRecord is Check for the record of an endpoint, and the rule on it.
+// checkRecord checks the record of an endpoint and the rule on it, as a part of Check.
 func checkRecord(e *endpoint.Endpoint, f form) error {
 	switch rule, _ := e.Rule(); {
 	case rule != "" && rule != Own:
@@ -149,8 +150,8 @@ func checkRecord(e *endpoint.Endpoint, f form) error {
 // may reports whether the caller has the ability that the endpoint needs, if it needs one.
 func (s Subject) may() bool { return s.endpoint.Ability() == "" || s.Access.may(s.endpoint.Ability()) }
 
-// record finds the record that a request is about, and decides about it. Callers without the ability do not learn what there is: a record
-// in a project that they must not see is answered like one that does not exist.
+// record finds the record that a request is about, and decides about it. Callers without the ability do not learn which records exist: a
+// record in a project that they must not see is answered like a record that does not exist.
 func (g *Guard) record(ctx context.Context, s *Subject, f form) (Kept, error) {
 	e := s.endpoint
 	if _, enough := e.Rule(); f.about != aboutRecord && !enough && !s.may() {
@@ -179,7 +180,7 @@ func (g *Guard) record(ctx context.Context, s *Subject, f form) (Kept, error) {
 	}
 }
 
-// mayWith is may for a record that was found: the rule on it counts as well.
+// mayWith is may with a record: it also applies the rule on the record.
 func (s Subject) mayWith(record Kept) bool {
 	own := s.Caller.User != nil && s.Caller.User.UID == record.Owner()
 	switch rule, enough := s.endpoint.Rule(); {
@@ -192,7 +193,7 @@ func (s Subject) mayWith(record Kept) bool {
 	}
 }
 
-// place finds the project that a record is in. In none, an administrator may do with it what the owner of a project may.
+// place finds the project of a record. If it is not in one, an administrator has the permissions of a project owner on it.
 func (g *Guard) place(ctx context.Context, s *Subject, record Kept) error {
 	if placed, is := record.(Placed); is && placed.ProjectID() != 0 {
 		return g.locate(ctx, s, aboutProject, strconv.FormatInt(placed.ProjectID(), 10))

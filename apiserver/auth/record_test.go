@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/familytest"
 )
 
-// snippet is a record that no object declares.
+// snippet is a record without a declared object.
 type snippet struct {
 	id, project int64
 	author      types.UID
@@ -26,7 +26,7 @@ func (s snippet) ProjectID() int64       { return s.project }
 func (snippet) Missing() *endpoint.Error { return endpoint.NotFound("Snippet") }
 func (s snippet) shown() (id string)     { return fmt.Sprintf("snippet %d", s.id) }
 
-// snippets are ann's, and one of nobody, in the projects web and secret, and in none.
+// snippets belong to ann, and one to nobody. They are in the projects web and secret, and in none.
 type snippets map[int64]snippet
 
 func (s snippets) find(_ context.Context, _ auth.Subject, id int64) (snippet, error) {
@@ -99,13 +99,14 @@ func TestARecordIsFoundAndDecidedAbout(t *testing.T) {
 	for _, tt := range []struct {
 		request, as, want string
 	}{
-		// By its own id: where it is in a project, that decides.
+		// By the record's own id: if it is in a project, the project decides.
 		{"GET /snippets/1", "", `200 "snippet 1"`}, {"GET /snippets/1", "otto", `200 "snippet 1"`},
 		{"GET /snippets/3", "", missing}, {"GET /snippets/3", "otto", missing}, {"GET /snippets/3", "mary", `200 "snippet 3"`}, {"GET /snippets/3", "root", `200 "snippet 3"`},
 		{"GET /snippets/4", "", missing}, {"GET /snippets/4", "mary", missing}, {"GET /snippets/4", "ann", `200 "snippet 4"`}, {"GET /snippets/4", "root", `200 "snippet 4"`},
 		{"GET /snippets/6", "otto", missing}, {"GET /snippets/6", "root", missing},
 		{"GET /snippets/9", "otto", missing}, {"GET /snippets/9", "root", missing}, {"GET /snippets/x", "otto", `400 {"error":"id is invalid"}`},
-		// Its author or a Maintainer changes it. What is in a project that others must not see is not told from what does not exist.
+		// Its author or a Maintainer can change it. A snippet in a project that the caller must not see is answered like one that does not
+		// exist.
 		{"PUT /snippets/1", "", anonymous}, {"PUT /snippets/1", "otto", forbidden}, {"PUT /snippets/1", "ann", `200 "snippet 1"`}, {"PUT /snippets/1", "mary", `200 "snippet 1"`},
 		{"PUT /snippets/5", "ann", forbidden}, {"PUT /snippets/2", "ann", forbidden}, {"PUT /snippets/2", "mary", `200 "snippet 2"`},
 		{"PUT /snippets/3", "otto", missing}, {"PUT /snippets/3", "ann", missing}, {"PUT /snippets/9", "otto", missing}, {"PUT /snippets/6", "otto", missing},
@@ -116,7 +117,7 @@ func TestARecordIsFoundAndDecidedAbout(t *testing.T) {
 		{"PUT /projects/20/snippets/1", "ann", `200 "acme/web: snippet 1"`}, {"PUT /projects/20/snippets/5", "ann", forbidden},
 		{"PUT /projects/20/snippets/9", "ann", forbidden}, {"PUT /projects/20/snippets/9", "mary", missing}, {"PUT /projects/20/snippets/1", "mary", `200 "acme/web: snippet 1"`},
 		{"PUT /projects/21/snippets/3", "ann", hidden},
-		// Where the ability is not enough.
+		// Endpoints for which the ability is not enough.
 		{"PATCH /projects/20/snippets/1", "mary", forbidden}, {"PATCH /projects/20/snippets/5", "mary", `200 "acme/web: snippet 5"`},
 		{"PATCH /projects/20/snippets/1", "ann", forbidden}, {"PATCH /projects/20/snippets/2", "root", forbidden}, {"PATCH /projects/20/snippets/9", "mary", missing},
 		{"PATCH /projects/20/snippets/9", "ann", forbidden},

@@ -13,15 +13,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Subject is what a request is about, and what its caller may do with it. A handler takes one of its forms, and so says what its
-// endpoint is about.
+// Subject is the thing that a request is about, with the caller's permissions on it. A handler takes one of its forms, which declares what
+// its endpoint is about.
 type Subject struct {
 	Caller Caller
-	// Scope has the project or group; nothing for an Instance.
+	// Scope has the project or group; empty for an Instance.
 	Scope  catalog.Scope
 	Access Access
 
-	// endpoint is what is asked for, id what its path names, and record what it names in there, or id again.
+	// endpoint is the requested endpoint, id names the subject in the path, and record names the record within it; for a record by itself
+	// it is id again.
 	endpoint   *endpoint.Endpoint
 	id, record string
 }
@@ -32,10 +33,10 @@ type Instance struct{ Subject }
 // Project is the form of endpoints that are about a project.
 type Project struct{ Subject }
 
-// Group is the form of endpoints that are about a group, and not about a user's own namespace.
+// Group is the form of endpoints that are about a group, but not a user's own namespace.
 type Group struct{ Subject }
 
-// Namespace is the form of endpoints that are about what holds projects: a group, or a user's own namespace.
+// Namespace is the form of endpoints about a container of projects: a group, or a user's own namespace.
 type Namespace struct{ Subject }
 
 // Parameters implements endpoint.Located.
@@ -56,15 +57,15 @@ func (Namespace) Parameters() []endpoint.Parameter {
 // Form is a form of Subject.
 type Form interface {
 	Instance | Project | Group | Namespace
-	// About is the subject, whatever its form is.
+	// About returns the Subject.
 	About() Subject
 }
 
-// Named is what the path of the request calls the project or group: its id or full path, as the client has sent it.
+// Named returns the id or full path of the project or group as the client sent it in the path.
 func (s Subject) Named() string { return s.id }
 
-// Has reports whether access gives an ability that the table names for the endpoint, by Needs or Asks. The access is that of the subject,
-// or what Guard.Access has returned for the caller. No access gives an ability that the table does not name.
+// Has reports whether an access includes an ability that the endpoint's table declares, by Needs or Asks. The access is the subject's own,
+// or one that Guard.Access returned for the caller. Has reports false for an ability that the table does not declare.
 func (s Subject) Has(access Access, what endpoint.Ability) bool {
 	return (what == s.endpoint.Ability() || slices.Contains(s.endpoint.Asked(), what)) && access.may(what)
 }
@@ -72,20 +73,21 @@ func (s Subject) Has(access Access, what endpoint.Ability) bool {
 // About implements Form.
 func (s Subject) About() Subject { return s }
 
-// On returns a handler for the subjects of a form, of one that treats those of all forms alike.
+// On adapts a handler that treats the subjects of all forms alike to one form.
 func On[S Form, Req, Resp any](handler endpoint.Func[Subject, Req, Resp]) endpoint.Func[S, Req, Resp] {
 	return func(ctx context.Context, s S, r *Req) (Resp, error) { return handler(ctx, s.About(), r) }
 }
 
-// form is what the type of a subject stands for.
+// form describes a form of Subject.
 type form struct {
 	about subject
-	// of returns a subject in the form, with the record that was found for it.
+	// of converts a subject to the form, with the record that was found for it.
 	of func(s Subject, record any) any
-	// finds reports whether a record is found by what endpoint.Found has set, and find finds it; nil where the subject is no record.
+	// finds reports whether the value that endpoint.Found set can find the record, and find finds it. Both are nil if the subject is not a
+	// record.
 	finds func(by any) bool
 	find  func(ctx context.Context, g *Guard, s Subject, id int64) (Kept, error)
-	// missing is that of a Placed record; nil for others.
+	// missing is the Missing of a Placed record; nil for others.
 	missing func() *endpoint.Error
 }
 
@@ -105,7 +107,7 @@ func (Instance) form() form {
 	return form{about: aboutInstance, of: func(s Subject, _ any) any { return Instance{s} }}
 }
 
-// formOf returns the form that the subject of an endpoint has; false where it has none.
+// formOf returns the form of an endpoint's subject, or false if the subject has none.
 func formOf(e *endpoint.Endpoint) (form, bool) {
 	switch zero := e.Subject().(type) {
 	case interface{ form() form }:
@@ -117,8 +119,8 @@ func formOf(e *endpoint.Endpoint) (form, bool) {
 	}
 }
 
-// Check implements endpoint.Guard: the ability of an endpoint must be one about its subject. Only an endpoint about the instance or a user
-// can do without, and one that changes something must say that it is for anybody.
+// Check implements endpoint.Guard. The ability of an endpoint must apply to its subject. Only endpoints about the instance or a user can do
+// without an ability, and they must call Anybody if they change something.
 func (g *Guard) Check(e *endpoint.Endpoint) error {
 	f, known := formOf(e)
 	if !known {

@@ -8,9 +8,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// answer returns the answer for an error of declare.Writer, and other errors as they are. What was to be written is named as
-// endpoint.NotFound names it, which is the answer when it is gone. What the schema refuses is 422: a family that has words of its own
-// for a value checks it before.
+// answer returns the answer for an error of declare.Writer, and any other error as it is. what names the object as in endpoint.NotFound,
+// which is the answer if the object is gone. A value that the schema refuses gives 422; families that need another text for it check the
+// value first.
 func answer(err error, what string) error {
 	var invalid *declare.InvalidError
 	var forbidden *declare.RefusedError

@@ -18,10 +18,10 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/v4/users"
 )
 
-// publicKey is made for this test; nobody has the other half.
+// publicKey was generated for this test; its private key does not exist any more.
 const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIiPXSRZ2AeMBfIMp5PjfANcw7nyQFIOFQY8jNfG1q0l"
 
-// newForge returns a forge whose objects were all made in the first minute of 2026.
+// newForge returns a forge whose objects were all created in the first minute of 2026.
 func newForge(t *testing.T) *familytest.Forge {
 	t.Helper()
 	ref := v1alpha1.Reference{Name: "web"}

@@ -10,17 +10,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// Own returns all objects of a kind that are a project's own, shared with the cache.
+// Own returns all of a project's own objects of a kind. They are shared with the cache.
 type Own[T v1alpha1.Identified] func(ctx context.Context, c *catalog.Catalog, in catalog.Scope) ([]T, error)
 
-// OfProject is Own for what a project alone can have.
+// OfProject returns an Own for a kind that only projects have.
 func OfProject[T v1alpha1.Identified](all func(context.Context, *catalog.Catalog, *v1alpha1.Project) ([]T, error)) Own[T] {
 	return func(ctx context.Context, c *catalog.Catalog, in catalog.Scope) ([]T, error) {
 		return all(ctx, c, in.Project)
 	}
 }
 
-// Identified is a Store of objects that requests name by their REST id.
+// Identified is a Store of objects that requests name by REST id.
 type Identified[T v1alpha1.Identified] struct {
 	*Store[int64, T]
 	catalog *catalog.Catalog
@@ -45,7 +45,7 @@ func (s Identified[T]) Named(missing, removed string) Identified[T] {
 	return s
 }
 
-// List returns the objects in the order of their ids.
+// List returns the objects, sorted by id.
 func (s Identified[T]) List(ctx context.Context, of auth.Subject) ([]T, error) {
 	all, err := s.own(ctx, s.catalog, of.Scope)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s Identified[T]) List(ctx context.Context, of auth.Subject) ([]T, error) {
 	return InOrder(Known(slices.Clone(all), nil)), nil
 }
 
-// Known returns what a list has: of all those that have an id and are wanted, where wanted is not nil. What has no id yet is not known to
-// the API. It does so in place.
+// Known returns the objects that have an id and that wanted accepts; a nil wanted accepts all. An object without an id is not visible in
+// the API yet. Known reuses the given slice.
 func Known[T interface{ RESTID() int64 }](all []T, wanted func(T) bool) []T {
 	return slices.DeleteFunc(all, func(o T) bool { return o.RESTID() == 0 || wanted != nil && !wanted(o) })
 }
 
-// InOrder sorts objects by their ids, in place.
+// InOrder sorts objects by id, in place.
 func InOrder[T interface{ RESTID() int64 }](all []T) []T {
 	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.RESTID(), b.RESTID()) })
 	return all

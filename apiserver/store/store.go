@@ -1,7 +1,7 @@
-// Package store writes declared objects for callers of the REST API, and finds them. Each write does what every write must: it finds the
-// object that is the subject's own, asks spec.restWrites of the project, holds the condition of the request against the object, writes
-// once, returns when the cache shows it, and says to the client why something was not written. Families write through it alone, so none
-// can forget any of that. What no caller asked for, and follows from what one did ask for, is written by methods that say Unasked.
+// Package store writes declared objects for callers of the REST API, and finds them. Each write finds the subject's own object, checks
+// spec.restWrites of the project and the condition of the request, writes once, waits until the cache shows the result, and explains to the
+// client why something was not written. Families write only through this package, so that none can forget a step. Writes that no caller
+// requested, but that follow from a request, use the methods with Unasked in their names.
 package store
 
 import (
@@ -18,32 +18,32 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// ErrExists says that there is an object already that stands for the same.
+// ErrExists says that an equivalent object exists already.
 var ErrExists = declare.ErrExists
 
-// Find returns the subject's own object of a key, which is shared with the cache. If the object does not exist, it
-// returns nil or catalog.ErrNotFound. Another error says why the caller must not write the object.
+// Find returns the subject's own object with a key. The object is shared with the cache. If the object does not exist, Find returns nil or
+// catalog.ErrNotFound. Any other error says why the caller must not write the object.
 type Find[K any, T client.Object] func(ctx context.Context, of auth.Subject, key K) (T, error)
 
-// Only is the key of the one object of a kind that a subject has, or is.
+// Only is the key for a kind of which a subject has, or is, exactly one object.
 type Only struct{}
 
-// Writer is what stores write through. Nothing but a store can.
+// Writer is required by the constructors of stores. Only stores can write with it.
 type Writer struct{ declare *declare.Writer }
 
 // NewWriter returns a writer.
 func NewWriter(w *declare.Writer) Writer { return Writer{w} }
 
-// Changed is when somebody last changed what is declared of an object, to the second.
+// Changed returns the time of the last change to the declared part of an object, to the second.
 func Changed(obj client.Object) time.Time { return declare.Changed(obj) }
 
-// Store has the objects of one kind, which requests name by a key.
+// Store reads and writes the objects of one kind, which requests name by a key.
 type Store[K any, T client.Object] struct {
 	writer  *declare.Writer
 	find    Find[K, T]
 	missing string
 	removed string
-	// holder is what an object is made in and can go meanwhile.
+	// holder names the container of the objects in the answer if it disappears during a creation.
 	holder string
 }
 
@@ -59,13 +59,14 @@ func New[K any, T client.Object](w Writer, find Find[K, T]) *Store[K, T] {
 	return &Store[K, T]{writer: w.declare, find: found}
 }
 
-// Named replaces how endpoint.NotFound names an object that is not there, and one that is to be removed: by nothing.
+// Named replaces the names that endpoint.NotFound gives to a missing object, and to a missing object that is to be removed. The default of
+// the latter is empty.
 func (s *Store[K, T]) Named(missing, removed string) *Store[K, T] {
 	s.missing, s.removed = missing, removed
 	return s
 }
 
-// Get returns an object, which is shared with the cache.
+// Get returns an object. It is shared with the cache.
 func (s *Store[K, T]) Get(ctx context.Context, of auth.Subject, key K) (T, error) {
 	return s.get(ctx, of, key, s.missing)
 }
@@ -78,14 +79,14 @@ func (s *Store[K, T]) get(ctx context.Context, of auth.Subject, key K, missing s
 	return obj, err
 }
 
-// Create makes an object of the subject's project, and then what goes with it, such as its Secret: where that fails, the object is taken
-// back. The error is ErrExists where the name is taken.
+// Create creates an object in the subject's project, and then calls then for what belongs to it, such as its Secret. If that fails, Create
+// removes the object again. The error is ErrExists if the name is taken.
 func (s *Store[K, T]) Create(ctx context.Context, of auth.Subject, obj T, then ...Then) error {
 	return s.create(ctx, of, obj, func() error { return s.writer.Create(ctx, obj) }, then)
 }
 
-// CreateUnique is Create for an object that is named by what it stands for: a key. The error is ErrExists where an object, as the API
-// server has it, stands for the same. What has the name and stands for something else by now is not in the way.
+// CreateUnique is Create for an object whose name is derived from key, the thing that it stands for. The error is ErrExists if an object
+// that stands for the same exists in the API server. An object that has the name, but stands for something else by now, is not in the way.
 func (s *Store[K, T]) CreateUnique(ctx context.Context, of auth.Subject, obj T, same func(holder T) bool, key []string, then ...Then) error {
 	return s.create(ctx, of, obj, func() error { return declare.CreateUnique(ctx, s.writer, obj, same, key...) }, then)
 }
@@ -106,8 +107,8 @@ func (s *Store[K, T]) create(ctx context.Context, of auth.Subject, obj T, write 
 	return nil
 }
 
-// Replace is Create for an object that takes the place of another one, and so does not count as one more. end ends that one afterwards, so
-// that there is no moment without either; where it fails, the new one is taken back.
+// Replace is Create for an object that replaces another one, and so does not count as an additional object. It then changes the old object
+// with end, so that at least one of them is always in force. If that fails, the new object is removed again.
 func (s *Store[K, T]) Replace(ctx context.Context, of auth.Subject, key K, end func(T) error, obj T, then ...Then) error {
 	if err := s.Create(declare.Replacing(ctx), of, obj, then...); err != nil {
 		return err
@@ -118,8 +119,7 @@ func (s *Store[K, T]) Replace(ctx context.Context, of auth.Subject, key K, end f
 	return nil
 }
 
-// Update changes an object, and returns it. change is called again when somebody else was faster; what it changes then is the object as
-// that one has left it.
+// Update changes an object and returns it. If somebody else changes the object at the same time, change is called again with the new state.
 func (s *Store[K, T]) Update(ctx context.Context, of auth.Subject, key K, change func(T) error) (obj T, err error) {
 	found, err := s.Get(ctx, of, key)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Store[K, T]) Update(ctx context.Context, of auth.Subject, key K, change
 	return s.update(ctx, found, change)
 }
 
-// UpdateOrCreate is Update for an object that is made, from fresh, where there is none yet.
+// UpdateOrCreate is Update for an object that is created from fresh if it does not exist.
 func (s *Store[K, T]) UpdateOrCreate(ctx context.Context, of auth.Subject, key K, fresh func() T, change func(T) error) error {
 	_, err := s.find(ctx, of, key)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -146,7 +146,7 @@ func (s *Store[K, T]) UpdateOrCreate(ctx context.Context, of auth.Subject, key K
 	return err
 }
 
-// createChanged is Create for an object that the change makes what it is to be.
+// createChanged creates obj after applying change to it.
 func (s *Store[K, T]) createChanged(ctx context.Context, of auth.Subject, obj T, change func(T) error) error {
 	if err := s.allow(ctx, of.Scope, nil); err != nil {
 		return answer(err, "")
@@ -157,8 +157,8 @@ func (s *Store[K, T]) createChanged(ctx context.Context, of auth.Subject, obj T,
 	return s.Create(ctx, of, obj)
 }
 
-// awaitOther waits until the cache shows what somebody else has made under the name of obj. The error is 409 where that is not the object
-// of the key: another project's has the name.
+// awaitOther waits until the cache shows the object that somebody else created under the name of obj. The error is 409 if it is not the
+// object of the key, because an object of another project has the name.
 func (s *Store[K, T]) awaitOther(ctx context.Context, of auth.Subject, key K, obj T) error {
 	if err := s.writer.Ensure(ctx, obj); err != nil {
 		return answer(err, "")
@@ -170,7 +170,7 @@ func (s *Store[K, T]) awaitOther(ctx context.Context, of auth.Subject, key K, ob
 	return err
 }
 
-// allow asks the project that something is of whether it takes a write; what is of none takes all.
+// allow checks whether the project of an object accepts a write. An object without a project accepts all.
 func (s *Store[K, T]) allow(ctx context.Context, in catalog.Scope, obj client.Object) error {
 	if in.Project == nil {
 		return nil
@@ -183,15 +183,15 @@ func (s *Store[K, T]) update(ctx context.Context, found T, change func(T) error)
 	return obj, answer(err, s.missing)
 }
 
-// changed is update without the answer to its error.
+// changed is update, but returns its error unconverted.
 func (s *Store[K, T]) changed(ctx context.Context, found T, change func(T) error) (T, error) {
 	obj := found.DeepCopyObject().(T)
 	err := s.writer.Update(ctx, obj, func() error { return change(obj) })
 	return obj, err
 }
 
-// Act changes an object in a way that changes nothing of what is declared, such as an annotation by which a controller is asked for
-// something. A project that refuses changes over REST takes it.
+// Act changes an object without changing its declaration, such as an annotation that asks a controller to do something. It also works in
+// projects that refuse changes over REST.
 func (s *Store[K, T]) Act(ctx context.Context, of auth.Subject, key K, change func(T) error) (obj T, err error) {
 	found, err := s.Get(ctx, of, key)
 	if err != nil {
@@ -205,8 +205,8 @@ func (s *Store[K, T]) Delete(ctx context.Context, of auth.Subject, key K) error 
 	return s.remove(ctx, of, key, (*declare.Writer).DeleteUnmodified)
 }
 
-// Check is for a write that begins with something other than an object: it says what would keep Delete from removing that, and as far as
-// the request has no condition Update from changing it.
+// Check returns the error with which Delete would fail. If the request has no condition, Update would fail with it too. Use it for requests
+// that write something other than an object first.
 func (s *Store[K, T]) Check(ctx context.Context, of auth.Subject, key K) error {
 	return s.remove(ctx, of, key, (*declare.Writer).Unmodified)
 }

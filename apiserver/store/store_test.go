@@ -26,7 +26,7 @@ func badge(name, project string, id int64) *v1alpha1.Badge {
 	}
 }
 
-// shop is a project web with the badges 30 and 31 and one without an id, and a project other with the badge 40.
+// shop has the project web with the badges 30 and 31 and a badge without an id, and the project other with the badge 40.
 type shop struct {
 	*familytest.Forge
 	badges store.Identified[*v1alpha1.Badge]
@@ -49,7 +49,7 @@ func newShop(t *testing.T, policy v1alpha1.RESTWrites) *shop {
 	return &shop{f, store.ByID(f.Writer, f.Catalog, catalog.In[*v1alpha1.Badge]).Named("", "Badge"), auth.Subject{Scope: scope}}
 }
 
-// write calls each method that writes about the badge of an id.
+// write calls a method that writes, for the badge with an id.
 func (s *shop) write(ctx context.Context, verb string, id int64) error {
 	rename := func(b *v1alpha1.Badge) error {
 		b.Spec.Name = "renamed"

@@ -13,17 +13,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// lateTimeout is what there is for removing what was made while a group was being removed.
+// lateTimeout limits the removal of objects that were created while their group was being removed.
 const lateTimeout = time.Minute
 
-// Tree removes groups with all that is below them.
+// Tree removes groups with everything below them.
 type Tree struct{ writer *declare.Writer }
 
-// NewTree returns the tree.
+// NewTree returns a Tree.
 func NewTree(w Writer) *Tree { return &Tree{w.declare} }
 
-// Remove removes projects, and then groups in their order, with what is made below these meanwhile. It removes nothing where one of the
-// projects is not for REST callers to remove, and names it.
+// Remove removes projects, and then groups in the given order, including objects that are created below the groups meanwhile. It removes
+// nothing if REST callers must not remove one of the projects; the error names that project.
 func (t *Tree) Remove(ctx context.Context, projects, groups []catalog.Seen) error {
 	if err := t.allow(ctx, projects); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (t *Tree) Remove(ctx context.Context, projects, groups []catalog.Seen) erro
 	return t.removeLate(ctx, gone)
 }
 
-// allow refuses the whole when any of the projects is not for REST callers to remove.
+// allow returns an error if REST callers must not remove one of the projects.
 func (t *Tree) allow(ctx context.Context, projects []catalog.Seen) error {
 	for _, s := range projects {
 		err := t.writer.Allow(ctx, s.Project, s.Project)
@@ -66,8 +66,8 @@ func (t *Tree) delete(ctx context.Context, obj client.Object) error {
 	return nil
 }
 
-// removeLate removes what was made below groups while they were being removed: nobody could reach it to do so later, so it goes on when
-// the client is gone. What is made from now on is taken back by who makes it.
+// removeLate removes objects that were created below groups while these were being removed. It continues after the client disconnects,
+// because nobody can reach such objects later. Whoever creates further objects takes them back.
 func (t *Tree) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (t *Tree) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
 			}
 			err := t.writer.Allow(ctx, p, p)
 			if errors.As(err, new(*declare.RefusedError)) {
-				continue // it is declared elsewhere, and waits for another group
+				continue // declared elsewhere; it waits for another group
 			}
 			if err == nil {
 				err = t.writer.Discard(ctx, p)

@@ -19,7 +19,7 @@ import (
 
 var badges = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "badges"}
 
-// stored is the badge of a name as it is declared.
+// stored returns the declared state of the badge with a name.
 func (s *shop) stored(t *testing.T, name string) *v1alpha1.Badge {
 	t.Helper()
 	b := &v1alpha1.Badge{}
@@ -133,7 +133,7 @@ func TestStore_replacesOneByAnotherOrKeepsIt(t *testing.T) {
 	}
 }
 
-// notes shows by whom objects were written: that of a name over REST.
+// notes records who wrote objects over REST.
 type notes struct {
 	client.Reader
 	made string

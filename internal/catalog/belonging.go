@@ -9,9 +9,9 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Belongs reports whether an object that names a project or group is of it: it is of the same namespace, means no other one by the uid
-// of its reference, and was not of another one that had the name before. What a deleted one leaves behind goes with it a moment later,
-// and is not its successor's meanwhile.
+// Belongs reports whether an object that refers to a project or group belongs to it: both are in the same namespace, the UID in the
+// reference is the target's, and the object did not belong to an earlier object of the same name. What belongs to a deleted target is
+// garbage-collected a moment later, and does not belong to the target's successor in the meantime.
 func Belongs(obj, target client.Object) bool {
 	if obj.GetNamespace() != target.GetNamespace() {
 		return false
@@ -42,7 +42,7 @@ func Belongs(obj, target client.Object) bool {
 	return !left
 }
 
-// belonging keeps of the objects those that belong to a project or group.
+// belonging returns the objects that belong to a project or group.
 func belonging[T client.Object](found []T, target client.Object) []T {
 	return slices.DeleteFunc(found, func(o T) bool { return !Belongs(o, target) })
 }

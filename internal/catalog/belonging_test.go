@@ -51,9 +51,9 @@ func TestBelongs(t *testing.T) {
 	}
 }
 
-// successor is a world with a group and a project that have taken the names of others, which are deleted. Of each kind there is
-// one object of the project or group, called new, and one that its predecessor has left, called left.
-// What says that it is of the predecessor is put to it by of.
+// successor returns a world with a group and a project that have taken the names of deleted ones. For each kind it has an object named new,
+// which belongs to the successor, and an object named left, which belonged to its predecessor. of changes the object left so that it says
+// so.
 func successor(t *testing.T, of func(left client.Object, kind, name string)) (*catalogtest.World, catalog.Scope, *v1alpha1.User) {
 	t.Helper()
 	acme, web, mary := Group("a", "acme", Pinned(10)), Project("a", "web", ByName("acme"), Known(100)), User("mary", 1)
@@ -93,8 +93,8 @@ func successor(t *testing.T, of func(left client.Object, kind, name string)) (*c
 	return w, scope, mary
 }
 
-// leavings are the ways in which an object says that it is of a project or group that is gone: by its owner, and by the uid in its
-// reference, where no controller has got to it.
+// leavings are the ways in which an object can say that it belongs to a deleted group or project: by its owner, or by the UID in its
+// reference if no controller has processed it yet.
 var leavings = map[string]func(left client.Object, kind, name string){
 	"by its owner": func(left client.Object, kind, name string) { Owned(left, kind, name, "former") },
 	"by its reference": func(left client.Object, _, _ string) {
@@ -103,7 +103,7 @@ var leavings = map[string]func(left client.Object, kind, name string){
 	},
 }
 
-// eachFormer runs a test for each of them.
+// eachFormer runs a test for each of leavings.
 func eachFormer(t *testing.T, test func(t *testing.T, w *catalogtest.World, scope catalog.Scope, mary *v1alpha1.User)) {
 	t.Helper()
 	for how, of := range leavings {

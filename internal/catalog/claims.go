@@ -14,19 +14,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// Register is what this process is at with claims.
+// Register returns the register of the claims that this process is taking.
 func (c *Catalog) Register() *claim.Register { return &c.register }
 
-// Taken is how Take ended.
+// Taken is the result of Take.
 type Taken struct {
-	// By is the object whose status still shows the claim; nil when there is none.
+	// By is the object whose status still shows the claim; nil if there is none.
 	By client.Object
-	// Busy says that another object is about to take the claim.
+	// Busy says that another object is taking the claim at the moment.
 	Busy bool
 }
 
-// Take puts a claim into the status of an object, which is the holder by what everybody reads. That is not enough to take it: the
-// status of an object whose spec has just moved away may still show the claim. Whoever waits for that is told of by Waiting.
+// Take writes a claim to the status of an object that is the rightful holder according to the declarations. It may still fail, because the
+// status of an object whose spec has just changed can still show the claim. Waiting reports the objects that wait for that.
 func (c *Catalog) Take(ctx context.Context, obj v1alpha1.Object, k claim.Claim) (Taken, error) {
 	s := obj.GetCommonStatus()
 	if k.In(s.Claims) {
@@ -37,7 +37,7 @@ func (c *Catalog) Take(ctx context.Context, obj v1alpha1.Object, k claim.Claim) 
 	}
 	by, err := c.showing(ctx, obj, k)
 	if by != nil {
-		// It may have been released before somebody waited.
+		// It may have been released before this object began to wait.
 		c.register.Wait(k, kindOf(obj), client.ObjectKeyFromObject(obj))
 		by, err = c.showing(ctx, obj, k)
 	}
@@ -72,7 +72,8 @@ func (c *Catalog) showing(ctx context.Context, obj v1alpha1.Object, k claim.Clai
 	return by, nil
 }
 
-// Waiting returns, and forgets, the objects of the kind of obj that wait for a claim, which is given in canonical form.
+// Waiting returns a function that returns, and forgets, the objects of the kind of obj that wait for a claim. The claim is given in
+// canonical form.
 func (c *Catalog) Waiting(obj client.Object) func(key string) []types.NamespacedName {
 	kind := kindOf(obj)
 	return func(key string) []types.NamespacedName { return c.register.Released(key, kind) }
@@ -80,7 +81,8 @@ func (c *Catalog) Waiting(obj client.Object) func(key string) []types.Namespaced
 
 func kindOf(obj client.Object) string { return reflect.TypeOf(obj).Elem().Name() }
 
-// claims are those of an object that claims one thing at most; none when what it names is not there, or does not let it in.
+// claims returns the claim of an object that has at most one. It returns none if the object names something that does not exist or does not
+// admit it.
 func claims(k claim.Claim, err error) ([]claim.Claim, error) {
 	switch {
 	case Misplaced(err):
@@ -92,7 +94,7 @@ func claims(k claim.Claim, err error) ([]claim.Claim, error) {
 	}
 }
 
-// GroupClaims returns what a group claims by its spec.
+// GroupClaims returns the claims that the spec of a group makes.
 func GroupClaims(ctx context.Context, c *Catalog, g *v1alpha1.Group) ([]claim.Claim, error) {
 	parent, err := c.Parent(ctx, g)
 	return claims(claim.Path(place{group: parent}.uid(), g.Spec.Path), err)
@@ -104,7 +106,7 @@ func ProjectClaims(ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]clai
 	return claims(claim.Path(place{group: g}.uid(), p.Spec.Path), err)
 }
 
-// UserClaims returns what a user claims.
+// UserClaims returns the claims of a user.
 func UserClaims(_ context.Context, _ *Catalog, u *v1alpha1.User) ([]claim.Claim, error) {
 	all := []claim.Claim{claim.Username(u.Spec.Username)}
 	if u.Spec.Email != "" {
@@ -116,7 +118,7 @@ func UserClaims(_ context.Context, _ *Catalog, u *v1alpha1.User) ([]claim.Claim,
 	return all, nil
 }
 
-// MembershipClaims returns what a membership claims.
+// MembershipClaims returns the claims of a membership.
 func MembershipClaims(ctx context.Context, c *Catalog, m *v1alpha1.Membership) ([]claim.Claim, error) {
 	u, err := c.User(ctx, m.Spec.UserRef)
 	if err != nil {
@@ -125,8 +127,8 @@ func MembershipClaims(ctx context.Context, c *Catalog, m *v1alpha1.Membership) (
 	return ClaimsIn(ctx, c, m, func(target types.UID) claim.Claim { return claim.Membership(target, u.UID) })
 }
 
-// ClaimsIn returns what an object claims in the project or group that it is declared for, as of says; nothing where that is not there, or
-// was meant of another one.
+// ClaimsIn returns the claims of an object in the project or group that it is declared for, which of computes. It returns none if that
+// target does not exist, or if the reference means another one.
 func ClaimsIn(ctx context.Context, c *Catalog, obj v1alpha1.Targeted, of func(target types.UID) claim.Claim) ([]claim.Claim, error) {
 	target, err := c.Target(ctx, obj)
 	if err != nil {

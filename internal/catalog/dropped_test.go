@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// A replace drops spec.id until the controller puts it back; for as long the id in force counts.
+// A replace drops spec.id until the controller restores it. Meanwhile the id in the status counts.
 func TestAnObjectIsFoundByItsIDWhileAReplaceHasDroppedIt(t *testing.T) {
 	g := NewWithT(t)
 	byID := func(id int64) v1alpha1.Reference { return v1alpha1.Reference{ID: id} }

@@ -13,8 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// WithID returns the one of the objects that holds a REST id, or nil. An object without an id is not known to the REST API, and so not
-// found by 0.
+// WithID returns the object that holds a REST id, or nil. An object without an id is not visible in the REST API, so 0 finds nothing.
 func WithID[T v1alpha1.Identified](ctx context.Context, c *Catalog, all []T, id int64) (found T, err error) {
 	for _, o := range all {
 		if o.RESTID() != id || id == 0 {
@@ -29,8 +28,8 @@ func WithID[T v1alpha1.Identified](ctx context.Context, c *Catalog, all []T, id 
 	return found, nil
 }
 
-// HoldsID reports whether an object holds its id. One whose status says so is believed; a new one, whose status is still to come,
-// is looked up.
+// HoldsID reports whether an object holds its id. It trusts a status that says so, and looks up a new object whose status is not written
+// yet.
 func (c *Catalog) HoldsID(ctx context.Context, o v1alpha1.Identified) (bool, error) {
 	id := o.RESTID()
 	if _, status := o.IDs(); id == 0 || *status == id {

@@ -11,9 +11,9 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// The indexes of the cache. Their values are keys as Key and Keys give them, or the plain text that is named.
+// The indexes of the cache. Their values are keys from Key and Keys, or the plain text that each comment names.
 const (
-	// IndexID holds spec.id, in decimal, of every kind that has one; the one of status.id while a replace has dropped it.
+	// IndexID holds the spec.id, in decimal, of every kind that has one, or the status.id while a replace has dropped the spec.id.
 	IndexID = "spec.id"
 	// IndexUsername holds the lower-case usernames of users.
 	IndexUsername = "username"
@@ -21,9 +21,9 @@ const (
 	IndexEmail = "email"
 	// IndexKubernetes holds the Kubernetes identities of users.
 	IndexKubernetes = "kubernetes"
-	// IndexClaim holds the parent's key and the own segment of groups and projects: who claims which full path.
+	// IndexClaim holds the parent's key and the segment of groups and projects, to find all that claim a full path.
 	IndexClaim = "claim"
-	// IndexHeld holds what status.claims shows.
+	// IndexHeld holds the claims in status.claims.
 	IndexHeld = "held"
 	// IndexUser holds the keys of the users that an object refers to.
 	IndexUser = "user"
@@ -33,14 +33,14 @@ const (
 	IndexProject = "project"
 	// IndexMember holds the keys of the user and the target of a membership, joined.
 	IndexMember = "member"
-	// IndexCreator holds the REST ids of the users who have made groups and projects over REST, in decimal.
+	// IndexCreator holds the REST ids, in decimal, of the users who created groups and projects over REST.
 	IndexCreator = "creator"
-	// IndexStorage holds the name of the shard that a project is on. It is empty before the status names one, and the shard on which the
-	// repository may have been made by then has the project too.
+	// IndexStorage holds the name of the shard of a project. It is empty until the status names one; then it also holds the shard on which
+	// the repository may already have been created.
 	IndexStorage = "storage"
 )
 
-// Key is the index key of a reference that stands in an object of this namespace.
+// Key returns the index key of a reference in an object of this namespace.
 func Key(namespace string, ref v1alpha1.Reference) string {
 	switch {
 	case ref.Name != "":
@@ -56,13 +56,13 @@ func nameKey(namespace, name string) string { return "n:" + namespace + "/" + na
 func pathKey(fullPath string) string        { return "p:" + strings.ToLower(fullPath) }
 func idKey(id int64) string                 { return "i:" + strconv.FormatInt(id, 10) }
 
-// claimKey is the key of a claim to a segment below the parent of that key; the key is empty for root groups.
+// claimKey returns the key of a claim to a segment below the parent with a key. The parent's key is empty for root groups.
 func claimKey(parent, segment string) string { return parent + "|" + strings.ToLower(segment) }
 
-// memberKey is the key of a membership of a user in a target.
+// memberKey returns the key of a user's membership in a target.
 func memberKey(user, target string) string { return user + "|" + target }
 
-// Both accounts keep the labels of namespaces in memory, and the kinds of rights.go.
+// Both service accounts watch namespaces for their labels, and the kinds of rights.go.
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-manager
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch,roleName=forgeplane-apiserver
 
@@ -73,8 +73,8 @@ type Index struct {
 	Values client.IndexerFunc
 }
 
-// Indexes are those of the tree and of users, and those that every kind has by what it is. The package of a kind has those that are for
-// its own look-ups.
+// Indexes returns the indexes of groups, projects and users, and the indexes that every kind has because of its interfaces. Indexes for the
+// lookups of a single kind are in the package of that kind.
 func Indexes() []Index {
 	all := slices.Concat(
 		userIndexes(), placeIndexes(), membershipIndexes(), creatorIndexes(),
@@ -85,7 +85,7 @@ func Indexes() []Index {
 	return all
 }
 
-// kindIndexes are those that a kind has by what it is.
+// kindIndexes returns the indexes that a kind has because of its interfaces.
 func kindIndexes(kind v1alpha1.Object) (all []Index) {
 	if _, managers := kind.(*v1alpha1.RetainedRepository); managers {
 		return nil
@@ -103,7 +103,7 @@ func kindIndexes(kind v1alpha1.Object) (all []Index) {
 	return all
 }
 
-// userIndexes are those by which users are known.
+// userIndexes returns the indexes by which users are found.
 func userIndexes() []Index {
 	return []Index{
 		{&v1alpha1.User{}, IndexUsername, func(o client.Object) []string {
@@ -121,7 +121,7 @@ func userIndexes() []Index {
 	}
 }
 
-// placeIndexes are those of groups and projects.
+// placeIndexes returns the indexes of groups and projects.
 func placeIndexes() []Index {
 	return []Index{
 		{&v1alpha1.Group{}, IndexGroup, func(o client.Object) []string {
@@ -171,7 +171,7 @@ func specID(o client.Object) []string {
 	return []string{strconv.FormatInt(id, 10)}
 }
 
-// Text is the value of an index of plain text: none where it is empty.
+// Text returns the value of an index of plain text; none if it is empty.
 func Text(value string) []string {
 	if value == "" {
 		return nil
@@ -179,7 +179,7 @@ func Text(value string) []string {
 	return []string{value}
 }
 
-// RefKeys is the key of a reference that stands in an object; none where it is nil.
+// RefKeys returns the key of a reference in an object; none if the reference is nil.
 func RefKeys(o client.Object, ref *v1alpha1.Reference) []string {
 	if ref == nil {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// UserKeys returns every key under which a reference may name the user.
+// UserKeys returns every key by which a reference can name the user.
 func UserKeys(u *v1alpha1.User) []string {
 	return append(idKeys(u.RESTID()), nameKey("", u.Name), pathKey(u.Spec.Username))
 }
 
-// HeldKeys is UserKeys without those by which another user is meant: what is declared for that one is not for this one.
+// HeldKeys is UserKeys without the keys that belong to another user: declarations for that user are not for this one.
 func (c *Catalog) HeldKeys(ctx context.Context, u *v1alpha1.User) ([]string, error) {
 	keys := []string{nameKey("", u.Name)}
 	for _, ref := range []v1alpha1.Reference{{Path: u.Spec.Username}, {ID: u.RESTID()}} {
@@ -31,8 +31,7 @@ func (c *Catalog) HeldKeys(ctx context.Context, u *v1alpha1.User) ([]string, err
 	return keys, nil
 }
 
-// GroupKeys returns every key under which a reference may name the group: by the path that it has now, and by the one
-// that its status still shows.
+// GroupKeys returns every key by which a reference can name the group: by its current path, and by the path that its status still shows.
 func (c *Catalog) GroupKeys(ctx context.Context, g *v1alpha1.Group) []string {
 	keys, err := c.groupKeys(ctx, g)
 	if err != nil {
@@ -50,12 +49,13 @@ func (c *Catalog) ProjectKeys(ctx context.Context, p *v1alpha1.Project) []string
 	return withPath(keys, p.Status.FullPath)
 }
 
-// DeployKeyKeys returns every key under which a reference may name the deploy key.
+// DeployKeyKeys returns every key by which a reference can name the deploy key.
 func DeployKeyKeys(k *v1alpha1.DeployKey) []string {
 	return append(idKeys(k.RESTID()), nameKey(k.Namespace, k.Name))
 }
 
-// Standing is what the status of a group or project says of its place: it changes whenever the place does, and hardly ever else.
+// Standing returns the part of the status of a group or project that describes its place. It changes whenever the place does, and rarely
+// otherwise.
 func Standing(obj client.Object) string {
 	var path string
 	var common *v1alpha1.CommonStatus
@@ -67,7 +67,7 @@ func Standing(obj client.Object) string {
 	default:
 		return ""
 	}
-	// The path of one that does not hold it is in what is said about that.
+	// If it does not hold its path, the message of the condition contains the path.
 	ready := meta.FindStatusCondition(common.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return path
@@ -75,7 +75,7 @@ func Standing(obj client.Object) string {
 	return path + " " + ready.Reason + " " + ready.Message
 }
 
-// groupKeys returns the keys of the group as it is declared now.
+// groupKeys returns the keys of the group according to its current declaration.
 func (c *Catalog) groupKeys(ctx context.Context, g *v1alpha1.Group) ([]string, error) {
 	chain, err := c.Ancestors(ctx, g)
 	if err != nil {
@@ -104,7 +104,7 @@ func idKeys(id int64) []string {
 	return append(make([]string, 0, 3), idKey(id))
 }
 
-// ClaimKeys returns the keys in IndexClaim under which a group or project and its rivals claim its segment.
+// ClaimKeys returns the keys in IndexClaim by which a group or project and its rivals claim its segment.
 func (c *Catalog) ClaimKeys(ctx context.Context, obj client.Object) []string {
 	var own v1alpha1.Reference
 	var segment string

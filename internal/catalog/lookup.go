@@ -17,14 +17,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// List returns the objects of one kind that have any of the keys in an index, each once, uncopied.
+// List returns the objects of one kind that have any of the keys in an index. Each appears once; they are not copied.
 func List[T v1alpha1.Object](ctx context.Context, c *Catalog, index string, keys ...string) (found []T, err error) {
 	var kind T
 	err = Each(ctx, c, kind.NewList(), index, keys, func(o client.Object) { found = append(found, o.(T)) })
 	return found, err
 }
 
-// All returns all objects of one kind, in no order, uncopied. Its cost grows with their number.
+// All returns all objects of one kind, in no order, without copying them. Its cost grows with their number.
 func All[T v1alpha1.Object](ctx context.Context, c *Catalog) ([]T, error) {
 	var kind T
 	l := kind.NewList()
@@ -38,7 +38,7 @@ func All[T v1alpha1.Object](ctx context.Context, c *Catalog) ([]T, error) {
 	})
 }
 
-// In returns the objects of one kind that are declared for a project or group itself, and belong to it.
+// In returns the objects of one kind that are declared for a project or group itself and belong to it.
 func In[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, error) {
 	index := IndexGroup
 	if s.Project != nil {
@@ -48,18 +48,18 @@ func In[T v1alpha1.Targeted](ctx context.Context, c *Catalog, s Scope) ([]T, err
 	return belonging(found, s.Target()), err
 }
 
-// Of is In for a project that may have no place in the tree: by its keys, so also by the path that its status still shows.
+// Of is In for a project that may have no place in the tree: it also finds objects by the path that the project's status still shows.
 func Of[T v1alpha1.Targeted](ctx context.Context, c *Catalog, p *v1alpha1.Project) ([]T, error) {
 	found, err := List[T](ctx, c, IndexProject, c.ProjectKeys(ctx, p)...)
 	return belonging(found, p), err
 }
 
-// AllWithID returns the objects of one kind that declare an id, be they in force or not.
+// AllWithID returns the objects of one kind that declare an id, whether or not they are in force.
 func AllWithID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) ([]T, error) {
 	return List[T](ctx, c, IndexID, strconv.FormatInt(id, 10))
 }
 
-// ByID returns the object of one kind that has a REST id, in whatever namespace, or ErrNotFound.
+// ByID returns the object of one kind that has a REST id, in any namespace, or ErrNotFound.
 func ByID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) (found T, err error) {
 	all, err := AllWithID[T](ctx, c, id)
 	if err != nil {
@@ -71,7 +71,7 @@ func ByID[T v1alpha1.Identified](ctx context.Context, c *Catalog, id int64) (fou
 	return claim.HolderOfID(all, id), nil
 }
 
-// Each calls visit with the objects that have any of the keys in an index, each once.
+// Each calls visit once for each object that has any of the keys in an index.
 func Each(ctx context.Context, c *Catalog, l client.ObjectList, index string, keys []string, visit func(client.Object)) error {
 	var seen map[types.UID]bool
 	if len(keys) > 1 {
@@ -87,13 +87,13 @@ func Each(ctx context.Context, c *Catalog, l client.ObjectList, index string, ke
 			}
 		})
 		if err != nil {
-			return fmt.Errorf("looking up by %s: %w", index, err) // a key may be a digest
+			return fmt.Errorf("looking up by %s: %w", index, err) // omits the key, which may be a digest
 		}
 	}
 	return nil
 }
 
-// withKey calls visit with the objects of the kind of a list that have one key in an index.
+// withKey calls visit for the objects of the list's kind that have one key in an index.
 func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key string, visit func(client.Object)) error {
 	if c.indexed != nil {
 		kind := strings.TrimSuffix(reflect.TypeOf(l).String(), "List")
@@ -114,7 +114,7 @@ func (c *Catalog) withKey(ctx context.Context, l client.ObjectList, index, key s
 	})
 }
 
-// Get returns the object of one kind that has a name, or ErrNotFound; the namespace is empty for kinds that have none. It is a copy.
+// Get returns a copy of the object of one kind with a name, or ErrNotFound. The namespace is empty for cluster-scoped kinds.
 func Get[T v1alpha1.Object](ctx context.Context, c *Catalog, namespace, name string) (T, error) {
 	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	if err := c.get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
@@ -124,7 +124,7 @@ func Get[T v1alpha1.Object](ctx context.Context, c *Catalog, namespace, name str
 	return obj, nil
 }
 
-// get reads one object by name; an absent one is ErrNotFound.
+// get reads one object by name. It returns ErrNotFound if the object does not exist.
 func (c *Catalog) get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
 	if err := c.reader.Get(ctx, key, obj, options...); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -14,19 +14,19 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Member is a user, and the membership that gives him a role.
+// Member is a user, and the membership that gives them a role.
 type Member struct {
 	User       *v1alpha1.User
 	Membership *v1alpha1.Membership
 }
 
-// Role is the role that the membership gives.
+// Role returns the role that the membership gives.
 func (m Member) Role() role.Role { return RoleOf(m.Membership.Spec.Role) }
 
-// RESTID is the id of the user; 0 as long as there is none.
+// RESTID returns the id of the user; 0 if they have none yet.
 func (m Member) RESTID() int64 { return m.User.RESTID() }
 
-// MembersOf returns the members of a project or group itself at a time, by the ids of the users.
+// MembersOf returns the direct members of a project or group at a time, sorted by user id.
 func (c *Catalog) MembersOf(ctx context.Context, s Scope, now time.Time) ([]Member, error) {
 	index := IndexGroup
 	if s.Project != nil {
@@ -36,8 +36,8 @@ func (c *Catalog) MembersOf(ctx context.Context, s Scope, now time.Time) ([]Memb
 	return inForce(now, own), err
 }
 
-// AllMembersOf is MembersOf with those whom a project or group has from the groups above it. Of several memberships of
-// one user it returns the one with the highest role, and the nearest of these.
+// AllMembersOf is MembersOf together with the members that a project or group inherits from the groups above it. If a user has several
+// memberships, it returns the one with the highest role, and among these the nearest.
 func (c *Catalog) AllMembersOf(ctx context.Context, s Scope, now time.Time) ([]Member, error) {
 	all, err := c.MembersOf(ctx, s, now)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Catalog) AllMembersOf(ctx context.Context, s Scope, now time.Time) ([]M
 	return highestOf(all), nil
 }
 
-// Above returns what a project or group has its inherited members from; false for a root group.
+// Above returns the scope from which a project or group inherits members; false for a root group.
 func (s Scope) Above() (Scope, bool) {
 	if s.Project != nil {
 		return Scope{Groups: s.Groups}, true
@@ -65,13 +65,13 @@ func (s Scope) Above() (Scope, bool) {
 	return Scope{Groups: s.Groups[1:]}, len(s.Groups) > 1
 }
 
-// Given is a membership, and the project or group that it is of.
+// Given is a membership, and its project or group.
 type Given struct {
 	Scope
 	Membership *v1alpha1.Membership
 }
 
-// GivenBelow returns the memberships of a user in the groups and projects below a group, ended or not.
+// GivenBelow returns the memberships of a user in the groups and projects below a group, including those that have ended.
 func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.Group) ([]Given, error) {
 	keys, err := c.HeldKeys(ctx, u)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Catalog) GivenBelow(ctx context.Context, u *v1alpha1.User, g *v1alpha1.
 	return below, nil
 }
 
-// members returns the member that each user is of a target by the membership that counts.
+// members returns the members of a target, each with the membership that is in force.
 func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member, error) {
 	found, err := List[*v1alpha1.Membership](ctx, c, index, t.keys...)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *Catalog) members(ctx context.Context, index string, t target) ([]Member
 	return all, nil
 }
 
-// inForce returns those whose membership has not ended, by the ids of the users.
+// inForce returns the members whose membership has not ended, sorted by user id.
 func inForce(now time.Time, all []Member) []Member {
 	all = slices.DeleteFunc(all, func(m Member) bool { return Expired(m.Membership, now) })
 	slices.SortStableFunc(all, byUser)
@@ -137,7 +137,7 @@ func inForce(now time.Time, all []Member) []Member {
 
 func byUser(a, b Member) int { return cmp.Compare(a.RESTID(), b.RESTID()) }
 
-// highestOf keeps of each user the member with the highest role, the first of several.
+// highestOf returns, for each user, the first of the members with the highest role.
 func highestOf(all []Member) []Member {
 	at := map[types.UID]int{}
 	var kept []Member

@@ -16,27 +16,27 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// maxKinds is of how many kinds a remembered answer can be made.
+// maxKinds is the maximum number of kinds on which a remembered answer can depend.
 const maxKinds = 8
 
-// Revision is of what there is of some kinds, in their order. Two that are equal are of the same content, apart from what
+// Revision identifies the objects of some kinds at one time, in the order of the kinds. Equal revisions mean equal objects, except for what
 // v1alpha1.Observing drops.
 type Revision = [maxKinds]string
 
-// Revisions tells whether objects of some kinds have changed that a catalog reads, by their Go types as in "*v1alpha1.Group"; an
-// informer.Factory does.
+// Revisions tells whether objects have changed that a catalog reads. Kinds are Go types such as "*v1alpha1.Group". informer.Factory
+// implements it.
 type Revisions interface {
 	Revision(kinds []string) (r Revision, ok bool)
 }
 
-// Remember has the memories of the catalog remember answers; the revisions are those of the cache that it reads.
+// Remember turns on the memories of the catalog. The revisions must be those of the cache that it reads.
 func (c *Catalog) Remember(revisions Revisions) { c.revisions = revisions }
 
-// Memory holds the answers to questions of one sort for as long as no object changes of the kinds that they are made of. What is derived
-// from thousands of objects is asked for again and again, and changes seldom. A push is no such change: no answer is made of what
-// v1alpha1.Observing drops from an object, and objects in an answer are without it. Catalog.Current has it.
+// Memory remembers the answers to one kind of question until an object changes on whose kind the answers depend. Such answers are derived
+// from thousands of objects, are needed again and again, and change seldom. A push does not invalidate them: no answer may depend on what
+// v1alpha1.Observing drops from an object, and the objects in an answer lack it. Use Catalog.Current to read it.
 //
-// The key is the question: it says all that the answer depends on apart from these objects, such as the Version of a scope.
+// The key is the question. It must contain everything else that the answer depends on, such as the Version of a scope.
 type Memory[K comparable, V any] struct {
 	of      *Catalog
 	reads   *Catalog
@@ -45,7 +45,7 @@ type Memory[K comparable, V any] struct {
 	current atomic.Pointer[generation]
 }
 
-// generation is what was answered at one revision.
+// generation has the answers at one revision.
 type generation struct {
 	revision Revision
 	answers  *lru.Cache
@@ -53,11 +53,11 @@ type generation struct {
 
 type answer[V any] struct {
 	value V
-	// until is when time alone makes it untrue; never when it is zero.
+	// until is the time from which an answer is no longer true; zero means that time does not matter.
 	until time.Time
 }
 
-// NewMemory returns a memory of at most size answers, which are made of the objects of these kinds and of nothing else.
+// NewMemory returns a memory of at most size answers, which may depend only on objects of these kinds.
 func NewMemory[K comparable, V any](c *Catalog, size int, kinds ...client.Object) *Memory[K, V] {
 	m := &Memory[K, V]{of: c, size: size}
 	only := only{Reader: c.reader}
@@ -72,10 +72,9 @@ func NewMemory[K comparable, V any](c *Catalog, size int, kinds ...client.Object
 	return m
 }
 
-// Recall returns the answer to a question, which find finds if no object has changed since it was asked before. find must read what it
-// makes the answer of from the catalog that it is given, which refuses objects of other kinds and has nothing of the others that changes
-// with a push; until is when the answer becomes untrue by
-// time alone, or zero. The answer is shared: nobody changes it. Errors are not remembered.
+// Recall returns the answer to a question. It calls find unless no object has changed since the question was last asked. find must read
+// objects only from the catalog that it is given, which refuses other kinds and omits what changes with every push. until is the time from
+// which the answer is no longer true, or zero. The answer is shared, so callers must not change it. Errors are not remembered.
 func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V, until time.Time, err error)) (V, error) {
 	g := m.at()
 	if g == nil {
@@ -87,7 +86,7 @@ func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V
 			return a.value, nil
 		}
 	}
-	// The revision was read before what it is to speak of, so the answer is at least as new.
+	// The revision was read before the objects, so the answer is at least as new as the revision.
 	found, until, err := find(m.reads)
 	if err == nil {
 		g.answers.Add(key, answer[V]{found, until})
@@ -95,8 +94,8 @@ func (m *Memory[K, V]) Recall(key K, now time.Time, find func(*Catalog) (found V
 	return found, err
 }
 
-// RecallFor is Recall for a question about a scope alone, whose answer no time makes untrue. find gets the scope as the catalog that it is
-// given would return it.
+// RecallFor is Recall for a question about a scope whose answer does not depend on time. find gets the scope without what changes with
+// every push.
 func RecallFor[V any](m *Memory[string, V], s Scope, find func(*Catalog, Scope) (V, error)) (V, error) {
 	return m.Recall(s.Version(), time.Time{}, func(c *Catalog) (V, time.Time, error) {
 		found, err := find(c, s.lasting())
@@ -104,7 +103,7 @@ func RecallFor[V any](m *Memory[string, V], s Scope, find func(*Catalog, Scope) 
 	})
 }
 
-// at returns the generation of now, nil where nothing can be remembered.
+// at returns the current generation, or nil if nothing can be remembered.
 func (m *Memory[K, V]) at() *generation {
 	if m.of.revisions == nil {
 		return nil
@@ -118,7 +117,7 @@ func (m *Memory[K, V]) at() *generation {
 		if g != nil && g.revision == now {
 			return g
 		}
-		// Of two that see different revisions at once the later one may lose its answers to the earlier; they are found again.
+		// If two goroutines see different revisions at once, the later one can lose its answers; they will be found again.
 		next := &generation{revision: now, answers: lru.New(m.size)}
 		if m.current.CompareAndSwap(g, next) {
 			return next
@@ -126,8 +125,8 @@ func (m *Memory[K, V]) at() *generation {
 	}
 }
 
-// only reads objects of some kinds, without what changes with every push: an answer that is made of anything else would be remembered
-// although that has changed.
+// only reads objects of some kinds, without what changes with every push. An answer that depended on anything else would be remembered
+// after that had changed.
 type only struct {
 	client.Reader
 	types []reflect.Type
@@ -158,7 +157,7 @@ func (r only) List(ctx context.Context, l client.ObjectList, options ...client.L
 	if err := r.Reader.List(ctx, l, options...); err != nil {
 		return err
 	}
-	// A list holds copies, whose parts alone are shared with the cache.
+	// A list holds copies, of which only nested values are shared with the cache.
 	return meta.EachListItem(l, func(o runtime.Object) error {
 		drop(o)
 		return nil

@@ -17,7 +17,7 @@ import (
 	. "github.com/forgeplane/forgeplane/internal/catalog/catalogtest/objects"
 )
 
-// revisions are set by hand, by kind.
+// revisions are set by the test, by kind.
 type revisions struct {
 	now   map[string]string
 	known bool
@@ -134,7 +134,7 @@ func TestMemory_isNotMadeOfWhatChangesWithAPush(t *testing.T) {
 	g.Expect(ask().Version()).NotTo(Equal(first.Version()))
 }
 
-// TestWhatIsRememberedIsWhatIsTrue changes objects at random, and compares a catalog that remembers with one that does not.
+// TestWhatIsRememberedIsWhatIsTrue changes objects at random, and compares a catalog that remembers answers with one that does not.
 func TestWhatIsRememberedIsWhatIsTrue(t *testing.T) {
 	const seed, changes = 7, 400
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it decides what to try, and can be repeated
@@ -162,7 +162,7 @@ func TestWhatIsRememberedIsWhatIsTrue(t *testing.T) {
 	NewWithT(t).Expect(compared).To(BeNumerically(">", changes))
 }
 
-// anything is one of a few objects with few names, so that they meet.
+// anything returns a random object. There are few names, so that objects collide.
 func anything(random *rand.Rand, now time.Time) client.Object {
 	name := func(of string) string { return fmt.Sprintf("%s%d", of, random.IntN(3)) }
 	namespace := name("n")

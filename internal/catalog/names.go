@@ -6,7 +6,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Show writes a reference as a person would name it.
+// Show formats a reference for messages.
 func Show(ref v1alpha1.Reference) string {
 	switch {
 	case ref.Name != "":
@@ -18,10 +18,10 @@ func Show(ref v1alpha1.Reference) string {
 	}
 }
 
-// DisplayName is what people call a user.
+// DisplayName returns the name of a user for display.
 func DisplayName(u *v1alpha1.User) string { return Title(u.Spec.Name, u.Spec.Username) }
 
-// Title is the declared name, or the path in its place.
+// Title returns the declared name, or the path if there is none.
 func Title(name, segment string) string {
 	if name != "" {
 		return name
@@ -29,7 +29,8 @@ func Title(name, segment string) string {
 	return segment
 }
 
-// DefaultBranch is what HEAD of a project's repository names, or will; empty for one that is still to be imported.
+// DefaultBranch returns the branch that HEAD of a project's repository names, or will name once it exists; empty for a project whose import
+// has not finished.
 func DefaultBranch(p *v1alpha1.Project) string {
 	switch {
 	case p.Spec.DefaultBranch != "":

@@ -16,28 +16,29 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// Errors of a group's place in the tree.
+// Errors about a group's place in the tree.
 var (
-	// ErrCycle says that a group is its own ancestor, or too deep to tell.
+	// ErrCycle says that a group is its own ancestor, or nested too deeply to tell.
 	ErrCycle = fmt.Errorf("the parents of the group lead back to it, or it is more than %d levels deep", maxDepth)
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
 	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
-	// ErrParentReplaced says that the path or id of the parent belongs to another tenant's group than the one that it led to.
+	// ErrParentReplaced says that the path or id of the parent now belongs to a different group, of another tenant, than when the reference
+	// was declared.
 	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, name its uid in parentRef as well")
 )
 
-// maxDepth bounds a walk up the tree, as the reference product bounds nesting.
+// maxDepth limits a walk up the tree. The reference product limits nesting to the same depth.
 const maxDepth = 20
 
-// Misplaced reports whether an error says that a group or project has no place in the tree, now: what it names as above it is not
-// there, leads back to it or does not admit it. Nobody reaches it then.
+// Misplaced reports whether an error says that a group or project currently has no place in the tree: the parent that it names does not
+// exist, leads back to it, or does not admit it. It cannot be reached then.
 func Misplaced(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrCycle) || errors.Is(err, ErrParentNotAllowed) ||
 		errors.Is(err, ErrParentReplaced) || errors.Is(err, ErrRootNotAllowed) || errors.Is(err, ErrRootOfUser)
 }
 
-// Parent returns the group above g, or nil for a root group. It gives ErrNotFound, ErrParentNotAllowed, ErrParentReplaced,
-// ErrRootNotAllowed or ErrRootOfUser when g has no valid place.
+// Parent returns the group above g, or nil for a root group. The error is ErrNotFound, ErrParentNotAllowed, ErrParentReplaced,
+// ErrRootNotAllowed or ErrRootOfUser if g has no valid place.
 func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Group, error) {
 	above, err := c.above(ctx, g)
 	if err != nil || len(above) == 0 {
@@ -46,8 +47,8 @@ func (c *Catalog) Parent(ctx context.Context, g *v1alpha1.Group) (*v1alpha1.Grou
 	return above[0], nil
 }
 
-// above returns the parent of g, or nothing for a root group. A path leads to the parent from the root: then those further
-// up follow, the nearest first, so that no nesting makes a walk up the tree slow.
+// above returns the parent of g, or nothing for a root group. If a path names the parent, resolving it finds all ancestors, so above
+// returns them too, the nearest first. That keeps a walk up a deep tree fast.
 func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Group, error) {
 	ref := g.Spec.ParentRef
 	if ref == nil {
@@ -82,8 +83,9 @@ func (c *Catalog) above(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Gro
 	return append([]*v1alpha1.Group{parent}, further...), nil
 }
 
-// follows reports whether a group is below the one that its path or id leads to now. It is below another tenant's group only if the
-// reference led to that one first, or names its uid: whoever takes a path that others name gets nothing of what they have declared.
+// follows reports whether a group is below the parent that its path or id names now. If the parent belongs to another tenant, the reference
+// must have named that parent first, or contain its UID: a tenant who takes over a path that others refer to must not get what they
+// declared.
 func follows(g, parent *v1alpha1.Group) bool {
 	if g.Spec.ParentRef.UID != "" {
 		return Means(*g.Spec.ParentRef, parent)
@@ -91,7 +93,7 @@ func follows(g, parent *v1alpha1.Group) bool {
 	return parent.Namespace == g.Namespace || !Recorded(g) || g.Status.ParentRef.UID == string(parent.UID)
 }
 
-// Recorded reports whether the status says which group the parentRef of a group led to, as it is now.
+// Recorded reports whether the status records which group the current parentRef of a group leads to.
 func Recorded(g *v1alpha1.Group) bool {
 	if g.Spec.ParentRef == nil || g.Status.ParentRef == nil {
 		return false
@@ -99,13 +101,13 @@ func Recorded(g *v1alpha1.Group) bool {
 	return sameButUID(*g.Spec.ParentRef, *g.Status.ParentRef)
 }
 
-// sameButUID reports whether two references name an object in the same way.
+// sameButUID reports whether two references are equal except for their UIDs.
 func sameButUID(a, b v1alpha1.Reference) bool {
 	a.UID, b.UID = "", ""
 	return a == b
 }
 
-// admits reports whether parent takes groups from a namespace.
+// admits reports whether parent admits groups from a namespace.
 func (c *Catalog) admits(ctx context.Context, parent *v1alpha1.Group, namespace string) (bool, error) {
 	if parent.Namespace == namespace {
 		return true, nil
@@ -156,7 +158,7 @@ func (c *Catalog) GroupsOf(ctx context.Context, p *v1alpha1.Project) ([]*v1alpha
 	return c.Ancestors(ctx, g)
 }
 
-// FullPath joins the paths of a chain that Ancestors or GroupsOf returned with the segments below it.
+// FullPath joins the paths of a chain that Ancestors or GroupsOf returned, followed by the segments below it.
 func FullPath(chain []*v1alpha1.Group, below ...string) string {
 	segments := make([]string, 0, len(chain)+len(below))
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -165,7 +167,7 @@ func FullPath(chain []*v1alpha1.Group, below ...string) string {
 	return strings.Join(append(segments, below...), "/")
 }
 
-// Visibility is the narrowest of a chain's and the own one.
+// Visibility returns the narrowest of the object's own visibility and the visibilities of a chain.
 func Visibility(own v1alpha1.Visibility, chain []*v1alpha1.Group) v1alpha1.Visibility {
 	narrowest := own
 	for _, g := range chain {
@@ -187,13 +189,13 @@ func width(v v1alpha1.Visibility) int {
 	}
 }
 
-// place is a point of the tree that a full path leads to; the zero place is the root.
+// place is the place in the tree that a full path leads to. The zero place is the root.
 type place struct {
 	group *v1alpha1.Group
 	path  string
 }
 
-// keys returns what the children of the place call it.
+// keys returns the keys by which the children of the place refer to it.
 func (p place) keys() []string {
 	if p.group == nil {
 		return []string{""}
@@ -201,7 +203,7 @@ func (p place) keys() []string {
 	return append(idKeys(p.group.RESTID()), nameKey(p.group.Namespace, p.group.Name), pathKey(p.path))
 }
 
-// uid is that of the group; empty for the root.
+// uid returns the UID of the group; empty for the root.
 func (p place) uid() types.UID {
 	if p.group == nil {
 		return ""
@@ -209,15 +211,15 @@ func (p place) uid() types.UID {
 	return p.group.UID
 }
 
-// closing reports whether the place is on its way out: what is there stays for as long, and nothing comes.
+// closing reports whether the place is being deleted: its children stay for that long, and no new ones are admitted.
 func (p place) closing() bool { return p.group != nil && !p.group.DeletionTimestamp.IsZero() }
 
-// claimant returns the object that holds a segment below a place, of the groups and projects that claim it and may be there, or nil.
-// It is not recursive, so that no nesting makes a look-up slow.
+// claimant returns the object that holds a segment below a place, or nil. It chooses among the groups and projects that claim the segment
+// and are allowed there. It is not recursive, so that deep nesting does not make a lookup slow.
 func (c *Catalog) claimant(ctx context.Context, at place, segment string) (client.Object, error) {
 	keys := at.keys()
 	if at.group != nil && at.group.RESTID() != 0 {
-		// A pinned id that another group holds does not name this one.
+		// If another group holds a pinned id, the id does not refer to this group.
 		having, err := AllWithID[*v1alpha1.Group](ctx, c, at.group.RESTID())
 		if err != nil {
 			return nil, err
@@ -259,7 +261,7 @@ func (c *Catalog) claimant(ctx context.Context, at place, segment string) (clien
 	return holderOf(claimants, at, segment), nil
 }
 
-// mayBeAt reports whether a group that claims a segment below a place means that place, and is let in there.
+// mayBeAt reports whether a group that claims a segment below a place refers to that place and is admitted there.
 func (c *Catalog) mayBeAt(ctx context.Context, at place, top *root, g *v1alpha1.Group) (bool, error) {
 	if at.group == nil {
 		err := top.check(ctx, g)
@@ -272,7 +274,7 @@ func (c *Catalog) mayBeAt(ctx context.Context, at place, top *root, g *v1alpha1.
 	return ok && follows(g, at.group), IgnoreNotFound(err)
 }
 
-// holderOf returns which of the claimants holds a segment below a place.
+// holderOf returns the claimant that holds a segment below a place.
 func holderOf(claimants []v1alpha1.Object, at place, segment string) client.Object {
 	if len(claimants) == 0 {
 		return nil
@@ -298,8 +300,8 @@ func (c *Catalog) ByPath(ctx context.Context, fullPath string) (client.Object, e
 	return holder, err
 }
 
-// HolderAt returns what holds the place of a project or group, or ErrNotFound. That is not there where the group above does not hold its
-// own full path, even if the path leads to something else.
+// HolderAt returns the object at the place of a project or group, or ErrNotFound. It returns ErrNotFound if the group above does not hold
+// its own full path, even if the path leads to something else.
 func (c *Catalog) HolderAt(ctx context.Context, s Scope) (client.Object, error) {
 	holder, above, err := c.walk(ctx, s.Path())
 	if err != nil {
@@ -311,7 +313,7 @@ func (c *Catalog) HolderAt(ctx context.Context, s Scope) (client.Object, error) 
 	return holder, nil
 }
 
-// walk returns what holds a full path, and the groups above it, the nearest first.
+// walk returns the object that holds a full path, and the groups above it, the nearest first.
 func (c *Catalog) walk(ctx context.Context, fullPath string) (holder client.Object, above []*v1alpha1.Group, err error) {
 	segments := strings.Split(fullPath, "/")
 	if len(segments) > maxDepth+1 {
@@ -348,7 +350,7 @@ func (c *Catalog) ProjectByPath(ctx context.Context, fullPath string) (*v1alpha1
 	return nil, ErrNotFound
 }
 
-// Group returns the group that a reference in an object of this namespace names, if it is of the same namespace.
+// Group returns the group that a reference in an object of this namespace names, if the group is in the same namespace.
 func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
 	g, err := c.AnyGroup(ctx, namespace, ref)
 	if err != nil {
@@ -360,7 +362,7 @@ func (c *Catalog) Group(ctx context.Context, namespace string, ref v1alpha1.Refe
 	return g, nil
 }
 
-// AnyGroup is Group for one of whatever namespace.
+// AnyGroup is Group for groups in any namespace.
 func (c *Catalog) AnyGroup(ctx context.Context, namespace string, ref v1alpha1.Reference) (g *v1alpha1.Group, err error) {
 	switch {
 	case ref.Name != "":
@@ -392,7 +394,7 @@ func (c *Catalog) GroupByPath(ctx context.Context, fullPath string) (*v1alpha1.G
 	return nil, ErrNotFound
 }
 
-// Project returns the project that a reference in an object of this namespace names, if it is of the same namespace.
+// Project returns the project that a reference in an object of this namespace names, if the project is in the same namespace.
 func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Reference) (*v1alpha1.Project, error) {
 	p, err := c.AnyProject(ctx, namespace, ref)
 	if err != nil {
@@ -404,7 +406,7 @@ func (c *Catalog) Project(ctx context.Context, namespace string, ref v1alpha1.Re
 	return p, nil
 }
 
-// AnyProject is Project for one of whatever namespace.
+// AnyProject is Project for projects in any namespace.
 func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1.Reference) (p *v1alpha1.Project, err error) {
 	switch {
 	case ref.Name != "":
@@ -424,7 +426,7 @@ func (c *Catalog) AnyProject(ctx context.Context, namespace string, ref v1alpha1
 	return p, nil
 }
 
-// Current returns a project as it is now, uncopied, or ErrNotFound when it is gone.
+// Current returns the current state of a project, uncopied, or ErrNotFound if it is gone.
 func (c *Catalog) Current(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	now := &v1alpha1.Project{}
 	if err := c.get(ctx, client.ObjectKeyFromObject(p), now, client.UnsafeDisableDeepCopy); err != nil {

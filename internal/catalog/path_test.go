@@ -23,7 +23,7 @@ func TestByPath(t *testing.T) {
 		objects objects // the oldest first
 		rules   []catalog.RootGroupRule
 		path    string
-		want    string // what holds the path; empty for nothing
+		want    string // the holder of the path; empty if there is none
 	}{
 		{"a root group", objects{Group("a", "acme")}, nil, "acme", "group a/acme"},
 		{"by its path, not by its name", objects{Group("a", "x", At("acme"))}, nil, "acme", "group a/x"},
@@ -172,7 +172,7 @@ func TestACycleIsFound(t *testing.T) {
 	}
 }
 
-// nest returns groups, each below the one before, whose references are made by ref from the index and path of the parent.
+// nest returns groups, each below the previous one. ref makes their references from the index and path of the parent.
 func nest(depth int, ref func(i int, path string) v1alpha1.Reference) []*v1alpha1.Group {
 	all := []*v1alpha1.Group{Group("a", "g0", Pinned(1))}
 	path := "g0"
@@ -220,7 +220,7 @@ func TestTwentyLevelsAreTheLimit(t *testing.T) {
 	}
 }
 
-// counting counts look-ups, each of which takes some microseconds.
+// counting counts lookups, each of which takes a few microseconds.
 type counting struct {
 	client.Reader
 	n int
@@ -288,7 +288,7 @@ func TestVisibilityIsTheNarrowest(t *testing.T) {
 		{public, []v1alpha1.Visibility{internal, public}, internal},
 		{private, []v1alpha1.Visibility{public}, private},
 		{internal, []v1alpha1.Visibility{internal}, internal},
-		{public, []v1alpha1.Visibility{"", public}, ""}, // an unknown one is as narrow as Private
+		{public, []v1alpha1.Visibility{"", public}, ""}, // an unknown visibility is as narrow as Private
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.own, " below ", test.above), func(t *testing.T) {

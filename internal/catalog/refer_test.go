@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// anew is an object made under the name, path and id of a deleted one.
+// anew returns an object with the name, path and id of a deleted one.
 func anew[T client.Object](o T) T {
 	again := o.DeepCopyObject().(T)
 	again.SetUID("another " + o.GetUID())
@@ -41,7 +41,7 @@ func TestRefer_meansTheObjectAndNoneThatIsMadeAnew(t *testing.T) {
 	w.Put(InProject("a", "m", ByName("web"), catalog.Refer(ada), v1alpha1.RoleOwner), scope, token)
 	c := w.Catalog()
 
-	// have is what each reader gives, and none when there is nothing of it.
+	// have reports for each reader whether it returns anything.
 	have := func() map[string]bool {
 		all := map[string]bool{}
 		found := func(what string, err error) {

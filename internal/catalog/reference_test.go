@@ -15,8 +15,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// twoTenants is a world in which the namespaces a and b each have a group, a project and a deploy key. Those of b are the
-// younger ones, and try to be taken for those of a.
+// twoTenants returns a world in which the namespaces a and b each have a group, a project and a deploy key. The objects of b are younger,
+// and imitate those of a.
 func twoTenants(t *testing.T) *catalogtest.World {
 	t.Helper()
 	return catalogtest.New(t,
@@ -43,13 +43,13 @@ func TestAReferenceReachesItsOwnNamespaceOnly(t *testing.T) {
 	tests := []struct {
 		kind, namespace string
 		ref             v1alpha1.Reference
-		want            string // empty for nothing
+		want            string // empty if there is none
 	}{
 		{"group", "a", ByName("acme"), "group a/acme"},
 		{"group", "a", ByPath("acme"), "group a/acme"},
 		{"group", "a", ByPath("ACME"), "group a/acme"},
 		{"group", "a", ByID(10), "group a/acme"},
-		{"group", "b", ByName("acme"), "group b/acme"}, // its own one, which holds no path
+		{"group", "b", ByName("acme"), "group b/acme"}, // the namespace's own group, which holds no path
 		{"group", "b", ByPath("acme"), ""},
 		{"group", "b", ByID(10), ""},
 		{"group", "b", ByPath("bolt"), "group b/bolt"},

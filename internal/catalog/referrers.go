@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Keys returns every key under which a reference may name obj; none for a kind that nothing refers to.
+// Keys returns every key by which a reference can name obj; none for a kind that nothing refers to.
 func (c *Catalog) Keys(ctx context.Context, obj client.Object) []string {
 	switch o := obj.(type) {
 	case *v1alpha1.User:
@@ -29,20 +29,20 @@ func (c *Catalog) Keys(ctx context.Context, obj client.Object) []string {
 	}
 }
 
-// Referrers maps an object to the objects of a list's kind that refer to it by an index, so that a controller wakes
-// up when what it refers to appears, changes or goes.
+// Referrers maps an object to the objects of the list's kind that refer to it by an index, so that a controller reconciles them when the
+// object appears, changes or disappears.
 func (c *Catalog) Referrers(of client.ObjectList, index string) handler.MapFunc {
 	return c.Peers(of, index, c.Keys)
 }
 
-// KeysBelow returns every key under which a reference may name a group that is anywhere below obj, a group itself.
+// KeysBelow returns every key by which a reference can name any group below obj, a group, including obj itself.
 func (c *Catalog) KeysBelow(ctx context.Context, obj client.Object) []string {
 	g, ok := obj.(*v1alpha1.Group)
 	if !ok {
 		return nil
 	}
 	var keys []string
-	seen := map[types.UID]bool{g.UID: true} // There may be a cycle.
+	seen := map[types.UID]bool{g.UID: true} // the groups can form a cycle
 	for next := []*v1alpha1.Group{g}; len(next) > 0; next = next[1:] {
 		own := c.GroupKeys(ctx, next[0])
 		if next[0] != g {
@@ -71,7 +71,7 @@ func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1al
 	}
 	var below []*v1alpha1.Project
 	for _, p := range found {
-		// A key may be that of an older group, too, and not every group that names one above it is admitted there.
+		// The key can also belong to an older group, and a group that names one above it may not be admitted there.
 		chain, err := c.GroupsOf(ctx, p)
 		if err != nil && !Misplaced(err) {
 			return nil, err
@@ -83,7 +83,7 @@ func (c *Catalog) ProjectsBelow(ctx context.Context, g *v1alpha1.Group) ([]*v1al
 	return below, nil
 }
 
-// Peers maps an object to the objects of a list's kind that have any of its keys in an index.
+// Peers maps an object to the objects of the list's kind that share any of its keys in an index.
 func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Context, client.Object) []string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		var requests []reconcile.Request
@@ -99,5 +99,5 @@ func (c *Catalog) Peers(of client.ObjectList, index string, keys func(context.Co
 	}
 }
 
-// SpecID returns the declared id as IndexID has it, for Peers.
+// SpecID returns the declared id in the form of IndexID, for Peers.
 func SpecID(_ context.Context, obj client.Object) []string { return specID(obj) }

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// RoleOf is the role that a declared one stands for; role.None for an unknown one.
+// RoleOf converts a declared role; an unknown one becomes role.None.
 func RoleOf(declared v1alpha1.Role) role.Role {
 	switch declared {
 	case v1alpha1.RoleGuest:
@@ -31,14 +31,14 @@ func RoleOf(declared v1alpha1.Role) role.Role {
 	}
 }
 
-// target is a group or project that memberships are of.
+// target is a group or project that has memberships.
 type target struct {
 	of   client.Object
 	keys []string
 }
 
-// ProjectRole returns the highest role that a user has in a project now, from memberships of the project and of every
-// group above it. It does not speak of administrators and blocked users.
+// ProjectRole returns the highest role that a user has in a project, from memberships in the project and in every group above it. It does
+// not consider whether the user is an administrator or blocked.
 func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1.Project, now time.Time) (role.Role, error) {
 	chain, err := c.GroupsOf(ctx, p)
 	if err != nil {
@@ -48,15 +48,15 @@ func (c *Catalog) ProjectRole(ctx context.Context, u *v1alpha1.User, p *v1alpha1
 	return roles.Highest(), err
 }
 
-// Roles are those of a user in a project or group: his own, from a membership of itself, and the highest that he has inherited
-// from the groups above.
+// Roles are the roles of a user in a project or group: their own, from a direct membership, and the highest that they inherit from the
+// groups above.
 type Roles struct{ Own, Inherited role.Role }
 
-// Highest is the role that counts.
+// Highest returns the role that counts.
 func (r Roles) Highest() role.Role { return max(r.Own, r.Inherited) }
 
-// RolesIn returns the roles of a user in a scope that this catalog has returned. Like ProjectRole, it does not speak of
-// administrators and blocked users.
+// RolesIn returns the roles of a user in a scope that this catalog returned. Like ProjectRole, it does not consider whether the user is an
+// administrator or blocked.
 func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (Roles, error) {
 	if c.recalled == nil {
 		found, _, err := c.roles(ctx, u, s, now)
@@ -66,10 +66,10 @@ func (c *Catalog) RolesIn(ctx context.Context, u *v1alpha1.User, s Scope, now ti
 	return c.recalled.Recall(question, now, func(c *Catalog) (Roles, time.Time, error) { return c.roles(ctx, u, s.lasting(), now) })
 }
 
-// maxRoles is how many roles are remembered.
+// maxRoles is the maximum number of remembered roles.
 const maxRoles = 16384
 
-// rolesIn is the question which roles a user has in a scope, by the versions of both.
+// rolesIn is the question which roles a user has in a scope, identified by the versions of both.
 type rolesIn struct {
 	user           types.UID
 	version, scope string
@@ -94,7 +94,7 @@ func targets(chain []*v1alpha1.Group) []target {
 	return all
 }
 
-// roles returns the roles of a user in a scope, and until when that is so at most; zero for ever.
+// roles returns the roles of a user in a scope, and the time until which they last at most; zero means that they do not end.
 func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time.Time) (roles Roles, until time.Time, err error) {
 	userKeys, err := c.HeldKeys(ctx, u)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Catalog) roles(ctx context.Context, u *v1alpha1.User, s Scope, now time
 	return roles, until, nil
 }
 
-// sooner returns the end of a membership, or what comes before it; zero is never.
+// sooner returns the earlier of until and the end of a membership. Zero means never.
 func sooner(until time.Time, m *v1alpha1.Membership) time.Time {
 	if m.Spec.ExpiresAt == nil || !until.IsZero() && until.Before(m.Spec.ExpiresAt.Time) {
 		return until
@@ -135,14 +135,14 @@ func Expired(m *v1alpha1.Membership, now time.Time) bool {
 	return m.Spec.ExpiresAt != nil && !now.Before(m.Spec.ExpiresAt.Time)
 }
 
-// membershipsOf returns those memberships of the keys of a user in an index that mean this user.
+// membershipsOf returns the memberships that have the keys of a user in an index and mean this user.
 func (c *Catalog) membershipsOf(ctx context.Context, u *v1alpha1.User, index string, keys ...string) ([]*v1alpha1.Membership, error) {
 	found, err := List[*v1alpha1.Membership](ctx, c, index, keys...)
 	return slices.DeleteFunc(found, func(m *v1alpha1.Membership) bool { return !Means(m.Spec.UserRef, u) }), err
 }
 
-// membership returns the membership that is in force of a user in one target, or nil: of those that belong to the target the one
-// that holds it.
+// membership returns the membership of a user in one target that is in force, or nil: among those that belong to the target, the one that
+// holds its claim.
 func (c *Catalog) membership(ctx context.Context, u *v1alpha1.User, userKeys []string, t target) (*v1alpha1.Membership, error) {
 	found, err := c.membershipsOf(ctx, u, IndexMember, MemberKeys(userKeys, t.keys)...)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Catalog) membership(ctx context.Context, u *v1alpha1.User, userKeys []s
 	return claim.Holder(belonging(found, t.of), claim.Membership(t.of.GetUID(), u.UID)), nil
 }
 
-// MemberKeys returns the keys in IndexMember of every way to declare a membership of the user in the target.
+// MemberKeys returns the keys in IndexMember for every way to declare a membership of the user in the target.
 func MemberKeys(user, target []string) []string {
 	keys := make([]string, 0, len(user)*len(target))
 	for _, u := range user {
@@ -162,7 +162,7 @@ func MemberKeys(user, target []string) []string {
 	return keys
 }
 
-// MembershipIn returns the membership of a user in a project or group itself that is in force, ended or not; nil when there is none.
+// MembershipIn returns the direct membership of a user in a project or group that is in force, even if it has ended; nil if there is none.
 func (c *Catalog) MembershipIn(ctx context.Context, u *v1alpha1.User, s Scope) (*v1alpha1.Membership, error) {
 	userKeys, err := c.HeldKeys(ctx, u)
 	if err != nil {

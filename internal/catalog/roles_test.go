@@ -18,7 +18,7 @@ func TestProjectRole(t *testing.T) {
 	const guest, developer, maintainer, owner = v1alpha1.RoleGuest, v1alpha1.RoleDeveloper, v1alpha1.RoleMaintainer, v1alpha1.RoleOwner
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	who, web, sub, acme := ByName("max"), ByName("web"), ByName("sub"), ByName("acme")
-	// The project is acme/sub/web in the namespace a; the group bolt in the namespace b has admitted nobody.
+	// The project is acme/sub/web in the namespace a. The group bolt in the namespace b admits no other groups.
 	tests := []struct {
 		name    string
 		objects []client.Object

@@ -11,23 +11,23 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// Errors of a group's place at the root.
+// Errors about a group's place at the root.
 var (
-	// ErrRootNotAllowed says that the installation lets this namespace hold no root group of that path.
+	// ErrRootNotAllowed says that the installation does not allow this namespace to hold a root group with that path.
 	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
-	// ErrRootOfUser says that the path is a username: the user's own projects are there, or will be.
+	// ErrRootOfUser says that the path is a username, and so reserved for the user's own projects.
 	ErrRootOfUser = errors.New("it belongs to the user of that username, for their personal projects")
 )
 
-// RootGroupRule lets one namespace hold root groups.
+// RootGroupRule allows a namespace to hold root groups.
 type RootGroupRule struct {
-	// Namespace that may hold them.
+	// Namespace is the namespace that may hold them.
 	Namespace string
-	// Path is a pattern in the form of path.Match for their paths; "*" for all.
+	// Path is a pattern for their paths, in the syntax of path.Match; "*" allows all.
 	Path string
 }
 
-// MayHoldRootGroup reports whether the installation lets a namespace hold a root group of this path.
+// MayHoldRootGroup reports whether the installation allows a namespace to hold a root group with this path.
 func (c *Catalog) MayHoldRootGroup(namespace, groupPath string) bool {
 	if len(c.rootRules) == 0 {
 		return true
@@ -40,16 +40,16 @@ func (c *Catalog) MayHoldRootGroup(namespace, groupPath string) bool {
 	return false
 }
 
-// root decides which groups can be at the root, under one path.
+// root decides which groups can be at the root, for one path.
 type root struct {
 	catalog *Catalog
-	// user is whose username the path is, once it is known; nil for nobody.
+	// user is the user whose username is the path, once they were looked up; nil if there is none.
 	user  *v1alpha1.User
 	known bool
 }
 
-// check gives ErrRootNotAllowed or ErrRootOfUser for a group that must not be at the root. The path of a user is for the group of their
-// personal projects alone, unless another one has held it before there was the user.
+// check returns ErrRootNotAllowed or ErrRootOfUser for a group that must not be at the root. A username is reserved for the group of the
+// user's personal projects, unless another group held the path before the user existed.
 func (r *root) check(ctx context.Context, g *v1alpha1.Group) error {
 	if !r.catalog.MayHoldRootGroup(g.Namespace, g.Spec.Path) {
 		return ErrRootNotAllowed
@@ -70,8 +70,8 @@ func (r *root) check(ctx context.Context, g *v1alpha1.Group) error {
 	return fmt.Errorf("full path %s: %w", g.Spec.Path, ErrRootOfUser)
 }
 
-// isPersonal reports whether a group is marked as that of a user's personal projects, which takes a right of its own. Those of earlier
-// versions have the id alone.
+// isPersonal reports whether a group is marked as the group of a user's personal projects; setting the mark needs a separate permission.
+// Groups from earlier versions are recognized by the id alone.
 func isPersonal(g *v1alpha1.Group, u *v1alpha1.User) bool {
 	if of := g.Annotations[v1alpha1.AnnotationPersonal]; of != "" {
 		return of == string(u.UID)

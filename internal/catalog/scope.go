@@ -11,15 +11,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// Scope is what a setting is declared for: a project, or a group and all that is below it.
+// Scope is the target of a setting: a project, or a group with everything below it.
 type Scope struct {
-	// Project is nil for the setting of a group.
+	// Project is nil if the target is a group.
 	Project *v1alpha1.Project
-	// Groups are the group itself, or those that the project is in, the nearest first.
+	// Groups are the group and its ancestors, or the groups that the project is in, the nearest first.
 	Groups []*v1alpha1.Group
 }
 
-// Target is the project or group.
+// Target returns the project or group.
 func (s Scope) Target() client.Object {
 	if s.Project != nil {
 		return s.Project
@@ -27,7 +27,7 @@ func (s Scope) Target() client.Object {
 	return s.Groups[0]
 }
 
-// RESTID is the id of the project or group; 0 as long as there is none.
+// RESTID returns the id of the project or group; 0 if it has none yet.
 func (s Scope) RESTID() int64 {
 	if s.Project != nil {
 		return s.Project.RESTID()
@@ -35,7 +35,7 @@ func (s Scope) RESTID() int64 {
 	return s.Groups[0].RESTID()
 }
 
-// Path is the full path of the project or group.
+// Path returns the full path of the project or group.
 func (s Scope) Path() string {
 	if s.Project != nil {
 		return FullPath(s.Groups, s.Project.Spec.Path)
@@ -43,9 +43,9 @@ func (s Scope) Path() string {
 	return FullPath(s.Groups)
 }
 
-// Version tells the scope from what it was or will be, as before the project was moved or a group got another path. A request has its
-// scope from when it began, so that whatever follows from a scope is remembered of this version alone. Of a project it has the spec and
-// the id: a push does not change it.
+// Version distinguishes the scope from earlier and later states of it, for example before a project was moved or a group changed its path.
+// A request keeps the scope from its beginning, so whatever is derived from a scope must be remembered for this version only. For a
+// project, the version contains the spec and the id, so a push does not change it.
 func (s Scope) Version() string {
 	var b strings.Builder
 	b.Grow((len(s.Groups) + 1) * len("12345678-1234-1234-1234-123456789abc@12345678 "))
@@ -74,10 +74,10 @@ func (s Scope) lasting() Scope {
 	return s
 }
 
-// Namespace is the one of the project or group.
+// Namespace returns the namespace of the project or group.
 func (s Scope) Namespace() string { return s.Target().GetNamespace() }
 
-// Parent is the group right above the project or group; nil for a root group.
+// Parent returns the group directly above the project or group; nil for a root group.
 func (s Scope) Parent() *v1alpha1.Group {
 	above, ok := s.Above()
 	if !ok {
@@ -86,7 +86,7 @@ func (s Scope) Parent() *v1alpha1.Group {
 	return above.Groups[0]
 }
 
-// PathClaim is that of the project or group to its place.
+// PathClaim returns the claim of the project or group to its place.
 func (s Scope) PathClaim() claim.Claim {
 	parent := place{group: s.Parent()}.uid()
 	if s.Project != nil {
@@ -95,7 +95,7 @@ func (s Scope) PathClaim() claim.Claim {
 	return claim.Path(parent, s.Groups[0].Spec.Path)
 }
 
-// Keys returns every key under which a reference may name the project or group.
+// Keys returns every key by which a reference can name the project or group.
 func (s Scope) Keys() []string {
 	if s.Project != nil {
 		return append(idKeys(s.Project.RESTID()), nameKey(s.Project.Namespace, s.Project.Name), pathKey(s.Path()))

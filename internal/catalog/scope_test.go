@@ -62,7 +62,7 @@ func TestTheProjectsBelowAGroupAreThoseThatHaveAPlaceThere(t *testing.T) {
 	g := NewWithT(t)
 	acme := Group("a", "acme", Pinned(10))
 	c := catalogtest.New(t, acme, Group("a", "sub", Below(ByName("acme"))), Group("b", "bolt"),
-		Group("b", "guest", Below(ByPath("acme"))), // whom acme does not admit
+		Group("b", "guest", Below(ByPath("acme"))), // not admitted by acme
 		Project("a", "web", ByName("acme")), Project("a", "api", ByID(10)), Project("a", "deep", ByPath("acme/sub")),
 		Project("b", "app", ByName("bolt")), Project("b", "intruder", ByPath("acme")), Project("b", "lost", ByName("guest")),
 	).Catalog()

@@ -14,16 +14,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Tree is all groups and projects that hold a place, as one user sees them at one moment. It looks up what many of them have
-// in common once, and is for one request.
+// Tree has all groups and projects that hold a place, as one user sees them at one time. It looks up shared ancestors only once. Use one
+// Tree per request.
 type Tree struct {
 	catalog *Catalog
 	user    *v1alpha1.User
 	now     time.Time
 	places  map[types.UID]*placed
-	// homes are the places of projects, by what they call their group.
+	// homes are the places of projects, by their reference to their group.
 	homes map[home]*placed
-	// memberships are the user's, by what they call their target; nil before they were looked up.
+	// memberships are the user's memberships by target key; nil until they were looked up.
 	memberships map[string][]*v1alpha1.Membership
 	until       time.Time
 }
@@ -34,25 +34,25 @@ type home struct {
 	group     v1alpha1.Reference
 }
 
-// placed is a group with all that follows from where it is.
+// placed is a group with everything that follows from its place.
 type placed struct {
 	scope Scope
 	roles Roles
 	err   error
 }
 
-// Tree returns the tree as a user sees it; nil for somebody who has not signed in.
+// Tree returns the tree as a user sees it. user is nil for callers who have not signed in.
 func (c *Catalog) Tree(user *v1alpha1.User, now time.Time) *Tree {
 	return &Tree{catalog: c, user: user, now: now, places: map[types.UID]*placed{}, homes: map[home]*placed{}}
 }
 
-// Seen is a group or project, with the user's roles in it.
+// Seen is a group or project with the user's roles in it.
 type Seen struct {
 	Scope
 	Roles
 }
 
-// Projects returns every project that is in place.
+// Projects returns every project that holds a place.
 func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 	var l v1alpha1.ProjectList
 	if err := t.catalog.reader.List(ctx, &l, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +75,7 @@ func (t *Tree) Projects(ctx context.Context) ([]Seen, error) {
 	return all, nil
 }
 
-// Groups returns every group that is in place.
+// Groups returns every group that holds a place.
 func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
 	var l v1alpha1.GroupList
 	if err := t.catalog.reader.List(ctx, &l, client.UnsafeDisableDeepCopy); err != nil {
@@ -91,8 +91,8 @@ func (t *Tree) Groups(ctx context.Context) ([]Seen, error) {
 	return all, nil
 }
 
-// holds reports whether an object holds its full path. One whose status says so is believed; a new one, whose status is still to
-// come, is looked up, as is one that was moved.
+// holds reports whether an object holds its full path. It trusts a status that says so, and looks up an object that was moved or whose
+// status is not written yet.
 func (t *Tree) holds(ctx context.Context, obj v1alpha1.Object, shown string, s Scope) bool {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return false
@@ -104,7 +104,7 @@ func (t *Tree) holds(ctx context.Context, obj v1alpha1.Object, shown string, s S
 	return err == nil && holder.GetUID() == obj.GetUID()
 }
 
-// place returns where a group is, and the user's roles there.
+// place returns the place of a group, and the user's roles there.
 func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	if at, ok := t.places[g.UID]; ok {
 		return at
@@ -122,7 +122,7 @@ func (t *Tree) place(ctx context.Context, g *v1alpha1.Group) *placed {
 	return at
 }
 
-// home returns the place of the projects that call their group so; its error says that they have none.
+// home returns the place of the projects with this reference to their group. Its error says that they have no place.
 func (t *Tree) home(ctx context.Context, h home) *placed {
 	at, ok := t.homes[h]
 	if !ok {
@@ -136,10 +136,10 @@ func (t *Tree) home(ctx context.Context, h home) *placed {
 	return at
 }
 
-// Until is when time alone changes the roles that were returned so far; never when it is zero.
+// Until returns the earliest time at which the returned roles change by themselves; zero means never.
 func (t *Tree) Until() time.Time { return t.until }
 
-// own is the user's role from a membership of the target itself.
+// own returns the user's role from a direct membership of the target.
 func (t *Tree) own(ctx context.Context, of target) (role.Role, error) {
 	if t.user == nil {
 		return role.None, nil

@@ -35,7 +35,7 @@ func (c *Catalog) User(ctx context.Context, ref v1alpha1.Reference) (*v1alpha1.U
 	return u, nil
 }
 
-// UserByUsername returns the user who holds a username, which is compared without regard to case.
+// UserByUsername returns the user who holds a username. Case does not matter.
 func (c *Catalog) UserByUsername(ctx context.Context, username string) (*v1alpha1.User, error) {
 	found, err := List[*v1alpha1.User](ctx, c, IndexUsername, strings.ToLower(username))
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Catalog) UserByUsername(ctx context.Context, username string) (*v1alpha
 	return claim.Holder(found, claim.Username(username)), nil
 }
 
-// UserByEmail returns the user who holds an address, which is compared without regard to case.
+// UserByEmail returns the user who holds an email address. Case does not matter.
 func (c *Catalog) UserByEmail(ctx context.Context, email string) (*v1alpha1.User, error) {
 	found, err := List[*v1alpha1.User](ctx, c, IndexEmail, strings.ToLower(email))
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Catalog) UserByEmail(ctx context.Context, email string) (*v1alpha1.User
 	return claim.Holder(found, claim.Email(email)), nil
 }
 
-// UserByKubernetes returns the user as whom a Kubernetes identity acts.
+// UserByKubernetes returns the user for whom a Kubernetes identity acts.
 func (c *Catalog) UserByKubernetes(ctx context.Context, username string) (*v1alpha1.User, error) {
 	found, err := List[*v1alpha1.User](ctx, c, IndexKubernetes, username)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// outcome is how a step ends when it does not simply succeed or fail.
+// outcome is the result of a step that neither simply succeeds nor simply fails.
 type outcome struct {
 	kind    kind
 	reason  string
@@ -23,13 +23,13 @@ type outcome struct {
 type kind int
 
 const (
-	// stalled: nothing changes before somebody changes the object, or what it collides with.
+	// stalled: nothing changes until somebody changes the object, or the object that it collides with.
 	stalled kind = iota
-	// waiting: something that is watched, or timed, will bring the object back.
+	// waiting: a watch or a timer will trigger the next reconcile.
 	waiting
-	// failed: tried again with a growing delay.
+	// failed: the step is retried with a growing delay.
 	failed
-	// again: the object is fine and is to be looked at again later.
+	// again: the object is fine, but must be reconciled again later.
 	again
 )
 
@@ -37,30 +37,29 @@ func (o *outcome) Error() string { return o.message }
 
 func (o *outcome) Unwrap() error { return o.cause }
 
-// Stalled ends a reconcile: nothing will change before somebody changes the object, or the other object that it
-// collides with. It gives Ready=False and Stalled=True with the reason, and no retry.
+// Stalled ends a reconcile if nothing will change until somebody changes the object, or the object that it collides with. It sets
+// Ready=False and Stalled=True with the reason, and does not retry.
 func Stalled(reason, format string, args ...any) error {
 	return newOutcome(stalled, 0, reason, format, args...)
 }
 
-// Waiting ends a reconcile until a watched object changes. It gives Ready=False and Reconciling=True with the reason,
-// and no retry.
+// Waiting ends a reconcile until a watched object changes. It sets Ready=False and Reconciling=True with the reason, and does not retry.
 func Waiting(reason, format string, args ...any) error {
 	return newOutcome(waiting, 0, reason, format, args...)
 }
 
-// WaitingFor is Waiting that also looks again after d, for what cannot be watched.
+// WaitingFor is Waiting with another reconcile after d, for what cannot be watched.
 func WaitingFor(d time.Duration, reason, format string, args ...any) error {
 	return newOutcome(waiting, d, reason, format, args...)
 }
 
-// Failed ends a reconcile that is tried again with a growing delay. It gives Ready=False and Reconciling=True with the
-// reason; every other error does the same with reason Failed.
+// Failed ends a reconcile and retries it with a growing delay. It sets Ready=False and Reconciling=True with the reason. Every other error
+// does the same with the reason Failed.
 func Failed(reason, format string, args ...any) error {
 	return newOutcome(failed, 0, reason, format, args...)
 }
 
-// Again is no failure: the steps go on, and the object is looked at again after d at the latest.
+// Again does not end the steps, and is not a failure: it schedules another reconcile after d at the latest.
 func Again(d time.Duration) error { return &outcome{kind: again, after: d} }
 
 func newOutcome(k kind, after time.Duration, reason, format string, args ...any) error {
@@ -68,14 +67,14 @@ func newOutcome(k kind, after time.Duration, reason, format string, args ...any)
 	return &outcome{kind: k, reason: reason, message: err.Error(), after: after, cause: errors.Unwrap(err)}
 }
 
-// IsWaiting reports whether err was made by Waiting or WaitingFor.
+// IsWaiting reports whether err was created by Waiting or WaitingFor.
 func IsWaiting(err error) bool {
 	var o *outcome
 	return errors.As(err, &o) && o.kind == waiting
 }
 
-// crowded returns when to try again a step that found no slot, and 0 for every other end. What a step has found out and worded itself is
-// another end.
+// crowded returns the delay after which to retry a step that found no free slot, or 0 for any other error, including one that a step has
+// turned into its own outcome.
 func crowded(err error) time.Duration {
 	o, busy := (*outcome)(nil), (*fair.Busy)(nil)
 	if errors.As(err, &o) || !errors.As(err, &busy) {
@@ -84,12 +83,12 @@ func crowded(err error) time.Duration {
 	return wait.Jitter(busy.RetryAfter, 1)
 }
 
-// maxMessage keeps a message readable in kubectl and below the limit of an event (1 KiB).
+// maxMessage keeps messages readable in kubectl and below the limit of an event (1 KiB).
 const maxMessage = 1000
 
 var userinfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s]*@`)
 
-// Sanitise makes text fit to be shown in a condition or event: credentials in URLs are cut out and the length is bounded.
+// Sanitise makes a text safe for a condition or event: it removes credentials from URLs and limits the length.
 func Sanitise(text string) string {
 	text = userinfo.ReplaceAllString(text, "$1")
 	if len(text) > maxMessage {

@@ -1,8 +1,8 @@
-// Package frame is what every controller of Forgeplane has in common: finalizers, ids, conditions, observedGeneration,
-// the one status patch at the end, events, typed errors, and the rule that an unchanged object is not written.
+// Package frame implements what all controllers of Forgeplane have in common: finalizers, ids, conditions, observedGeneration, a single
+// status patch at the end, events, typed errors, and the rule that an unchanged object is not written.
 //
-// A controller gives it ordered steps; a step does one job, changes only the status of the object that it is given,
-// and says by its error how the reconcile ends: Stalled, Waiting, Failed, Again, or any other error for a retry.
+// A controller passes ordered steps. A step does one job, changes only the status of the given object, and determines by its error how the
+// reconcile ends: Stalled, Waiting, Failed, Again, or any other error for a retry.
 package frame
 
 import (
@@ -33,35 +33,35 @@ import (
 
 // Allocator hands out ids for Identified kinds.
 type Allocator interface {
-	// Allocate returns an id that was not allocated before and that no object of the kind of obj has.
+	// Allocate returns an id that was never allocated before and that no object of the kind of obj has.
 	Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error)
-	// Holder returns the object of the kind of obj that holds id before obj does, or nil.
+	// Holder returns the object of the kind of obj that holds id in preference to obj, or nil.
 	Holder(ctx context.Context, obj v1alpha1.Identified, id int64) (client.Object, error)
 }
 
-// conflictDelay is when a step is tried again that changed something at the same time as somebody else did. That is no
-// trouble to tell of.
+// conflictDelay is the delay before retrying a step that changed something at the same time as another writer. Such a conflict is not
+// reported as a problem.
 const conflictDelay = time.Second
 
-// errSuperseded says that the object is not any more what the cache shows. What it has become is on its way.
+// errSuperseded says that the object differs from the cached one. The cache will receive the new state soon.
 var errSuperseded = errors.New("the object has changed or is gone")
 
 // Step is one job of a reconcile.
 type Step[T v1alpha1.Object] func(ctx context.Context, obj T) error
 
-// Base is what the frames of all kinds share.
+// Base has the dependencies that the frames of all kinds share.
 type Base struct {
-	// Client writes; what it reads may be cached.
+	// Client writes objects. Its reads may be cached.
 	Client client.Client
-	// Events is told when objects begin and cease to be in trouble.
+	// Events records when problems of objects begin and end.
 	Events  events.EventRecorder
 	Catalog *catalog.Catalog
-	// IDs hands out the ids of Identified kinds; nil for none.
+	// IDs hands out the ids of Identified kinds. It may be nil if there are none.
 	IDs Allocator
 }
 
-// Frame runs the steps of one kind. What a kind is decides what it does beside: objects that are Identified get an id, and those that are
-// Targeted go with what they are declared for.
+// Frame runs the steps of one kind. It also handles what follows from the interfaces of the kind: Identified objects get an id, and
+// Targeted objects are deleted with their target.
 type Frame[T v1alpha1.Object] struct {
 	Base
 	owner     func(ctx context.Context, obj T) (client.Object, error)
@@ -73,39 +73,39 @@ type Frame[T v1alpha1.Object] struct {
 	content   bool
 }
 
-// Option changes how a Frame works.
+// Option configures a Frame.
 type Option[T v1alpha1.Object] func(*Frame[T])
 
-// WithIDs takes the ids of the objects from another allocator than that of the Base.
+// WithIDs replaces the allocator of the Base for the ids of the objects.
 func WithIDs[T v1alpha1.Identified](a Allocator) Option[T] {
 	return func(f *Frame[T]) { f.IDs = a }
 }
 
-// WithAnnotations has annotate change the annotations of an object, if it must, before the steps run. It reports whether it
-// did.
+// WithAnnotations calls annotate before the steps run, to change the annotations of an object if necessary. annotate reports whether it
+// changed them.
 func WithAnnotations[T v1alpha1.Object](annotate func(ctx context.Context, obj T) (bool, error)) Option[T] {
 	return func(f *Frame[T]) { f.annotate = annotate }
 }
 
-// WithClaims takes away from status.claims what an object does not claim any more, as claims says by its spec, however the steps
-// end. It is a step that takes a claim.
+// WithClaims removes claims from status.claims that the spec of an object no longer makes, whatever the result of the steps. claims returns
+// the claims of the spec. Taking a claim is the job of a step.
 func WithClaims[T v1alpha1.Object](claims func(ctx context.Context, c *catalog.Catalog, obj T) ([]claim.Claim, error)) Option[T] {
 	return func(f *Frame[T]) { f.claims = claims }
 }
 
-// WithTenant says whom the steps for an object are counted for; without it that is its namespace, and Forgeplane itself for an object
-// that has none.
+// WithTenant sets the tenant whose share the steps for an object use. The default is the namespace of the object, or Forgeplane itself for
+// a cluster-scoped object.
 func WithTenant[T v1alpha1.Object](tenant func(obj T) fair.Key) Option[T] {
 	return func(f *Frame[T]) { f.tenant = tenant }
 }
 
-// WithContent reconciles an object on every change of its project or group, such as that of a branch. Without it, only changes of the
-// declaration, the full path and the readiness count.
+// WithContent reconciles an object on every change of its project or group, such as a changed branch. By default, only changes of the
+// declaration, the full path and the readiness trigger a reconcile.
 func WithContent[T v1alpha1.Targeted]() Option[T] {
 	return func(f *Frame[T]) { f.content = true }
 }
 
-// WithFinalizer runs step when an object is being deleted, until it returns nil.
+// WithFinalizer runs step while an object is being deleted, until it returns nil.
 func WithFinalizer[T v1alpha1.Object](name string, step Step[T]) Option[T] {
 	return func(f *Frame[T]) { f.finalizer, f.finalize = name, step }
 }
@@ -132,16 +132,16 @@ func New[T v1alpha1.Object](b Base, options ...Option[T]) *Frame[T] {
 	return f
 }
 
-// kind is an empty object of the kind.
+// kind returns an empty object of the kind.
 func (f *Frame[T]) kind() v1alpha1.Object {
 	var typed T
 	return reflect.New(reflect.TypeOf(typed).Elem()).Interface().(v1alpha1.Object)
 }
 
-// Run reconciles obj: the steps run in order until one does not succeed, then what changed in the status is written
-// in one patch. obj is changed.
+// Run reconciles obj. It runs the steps in order until one does not succeed, and then writes the changes of the status in one patch. It
+// changes obj.
 func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.Result, error) {
-	// The workers are for all tenants.
+	// All tenants share the workers.
 	ctx = audit.For(fair.Promptly(fair.With(ctx, f.tenant(obj))), obj)
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return f.delete(ctx, obj)
@@ -164,7 +164,7 @@ func (f *Frame[T]) Run(ctx context.Context, obj T, steps ...Step[T]) (reconcile.
 	return f.finish(ctx, before, obj, after, err)
 }
 
-// release takes away from the status what the spec does not show any more.
+// release removes claims from the status that the spec no longer makes.
 func (f *Frame[T]) release(ctx context.Context, obj T) error {
 	s := obj.GetCommonStatus()
 	if f.claims == nil || len(s.Claims) == 0 {
@@ -186,7 +186,7 @@ func (f *Frame[T]) release(ctx context.Context, obj T) error {
 	return nil
 }
 
-// finish says in the conditions how the steps ended, writes what changed in the status, and tells what is news.
+// finish sets the conditions from the result of the steps, writes the changed status, and records events.
 func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duration, err error) (reconcile.Result, error) {
 	if f.claims != nil {
 		defer f.Catalog.Register().End(obj.GetUID())
@@ -196,7 +196,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	}
 	if delay := crowded(err); delay > 0 {
 		if Ready(before) && before.GetCommonStatus().ObservedGeneration == before.GetGeneration() {
-			return reconcile.Result{RequeueAfter: delay}, nil // that says nothing about the object
+			return reconcile.Result{RequeueAfter: delay}, nil // this says nothing about the object
 		}
 		err = WaitingFor(delay, v1alpha1.ReasonFailed, "%w", err)
 	}
@@ -208,7 +208,7 @@ func (f *Frame[T]) finish(ctx context.Context, before, obj T, after time.Duratio
 	return result(after, err)
 }
 
-// run calls the steps; the smallest delay that an Again asked for comes back with the error that ended them.
+// run calls the steps. It returns the smallest delay that an Again requested, and the error that ended the steps.
 func (f *Frame[T]) run(ctx context.Context, obj T, steps []Step[T]) (time.Duration, error) {
 	var after time.Duration
 	for _, step := range steps {
@@ -233,7 +233,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: after}, nil
 	case errors.As(err, &o) && (o.kind == waiting || o.kind == stalled):
-		// What a step before has asked for is due whatever this one waits for.
+		// A delay that an earlier step requested applies whatever this step waits for.
 		if after == 0 || o.after > 0 && o.after < after {
 			after = o.after
 		}
@@ -243,13 +243,13 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	}
 }
 
-// name is how people name an object: the namespace, if it has one, and the name.
+// name returns the name of an object for messages: its namespace, if it has one, and its name.
 func name(obj client.Object) string {
 	return strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/")
 }
 
-// recallID gives an object the id in force that a replace has dropped, without writing it: nobody puts it back while the object is
-// being deleted, and the finalizer finds by it what is behind the object.
+// recallID restores the id in force that a replace has dropped, but does not write it. Nothing else restores the id while the object is
+// being deleted, and the finalizer needs it to find the resources of the object.
 func recallID(obj client.Object) {
 	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
@@ -260,9 +260,9 @@ func recallID(obj client.Object) {
 	}
 }
 
-// delete runs the finalizer, and lets the object go when it is done.
+// delete runs the finalizer step, and removes the finalizer once the step succeeds.
 func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) {
-	// It keeps what it holds until it is gone, unless it gives that up itself.
+	// The object keeps its claims until it is gone, unless the step releases them.
 	before := obj.DeepCopyObject().(T)
 	if err := f.release(ctx, obj); err != nil {
 		return reconcile.Result{}, err
@@ -278,7 +278,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	err := f.finalize(ctx, obj)
 	if err == nil {
 		controllerutil.RemoveFinalizer(obj, f.finalizer)
-		// The lock keeps a stale cache from taking away the finalizers of others.
+		// The optimistic lock prevents a stale cache from removing the finalizers of others.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		told := audit.Because(ctx, audit.Event{Action: "finalize"})
 		return reconcile.Result{}, ignoreConflict(client.IgnoreNotFound(f.Client.Patch(told, obj, patch)))
@@ -294,7 +294,7 @@ func (f *Frame[T]) delete(ctx context.Context, obj T) (reconcile.Result, error) 
 	return result(0, err)
 }
 
-// conclude sets the conditions from how the steps ended.
+// conclude sets the conditions from the result of the steps.
 func (f *Frame[T]) conclude(obj T, err error) {
 	status := obj.GetCommonStatus()
 	status.ObservedGeneration = obj.GetGeneration()
@@ -325,14 +325,14 @@ func (f *Frame[T]) set(obj T, conditionType string, value metav1.ConditionStatus
 	})
 }
 
-// patchStatus writes what differs between the two, and nothing when nothing does. It is a conflict when obj is not any more what it was:
-// what was found out of one object is never written to the next one of its name, which nothing but the lock keeps out.
+// patchStatus writes the difference between the two statuses, or nothing if there is none. It fails with a conflict if the object has
+// changed. Only the optimistic lock ensures that the status of one object is never written to a later object of the same name.
 func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
-	// Comparing the patch would cost the two of them as JSON, at each start for every object there is.
+	// Comparing patches would encode both objects as JSON, for every object at each start.
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	before.SetResourceVersion(obj.GetResourceVersion()) // a step may have written a part of the status
+	before.SetResourceVersion(obj.GetResourceVersion()) // a step may have written a part of the status itself
 	data, err := client.MergeFrom(before).Data(obj)
 	if err != nil {
 		return fmt.Errorf("comparing the status of %s: %w", name(obj), err)
@@ -345,7 +345,7 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 		return fmt.Errorf("writing the status of %s: %w", name(obj), err)
 	}
 	if takes(before, obj) {
-		// Nobody else looks for who holds it before the cache shows it.
+		// Until the cache shows the new status, no other object is checked against it.
 		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(obj), before.DeepCopyObject().(T)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("waiting for the status of %s: %w", name(obj), err)
 		}
@@ -353,7 +353,7 @@ func (f *Frame[T]) patchStatus(ctx context.Context, before, obj T) error {
 	return nil
 }
 
-// identify returns a context for writing a status, by which the audit log is told when another id comes into force.
+// identify returns a context for writing a status that records in the audit log if a different id comes into force.
 func identify(ctx context.Context, before, obj client.Object) context.Context {
 	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
@@ -367,14 +367,14 @@ func identify(ctx context.Context, before, obj client.Object) context.Context {
 	return audit.Because(ctx, audit.Event{Action: "identify", Reason: fmt.Sprintf("status.id was %d and is %d", *was, *is)})
 }
 
-// takes reports whether an object holds something that it did not hold before.
+// takes reports whether an object holds a claim that it did not hold before.
 func takes[T v1alpha1.Object](before, obj T) bool {
 	had := before.GetCommonStatus().Claims
 	return slices.ContainsFunc(obj.GetCommonStatus().Claims, func(k string) bool { return !slices.Contains(had, k) })
 }
 
-// tell records an event when the object begins or ceases to be in trouble. That a new object became ready is no news
-// worth a write.
+// tell records an event when a problem of the object begins or ends. A new object that becomes ready does not get one: it is not worth a
+// write.
 func (f *Frame[T]) tell(before, obj T) {
 	was := meta.FindStatusCondition(before.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
@@ -386,7 +386,7 @@ func (f *Frame[T]) tell(before, obj T) {
 	}
 }
 
-// ignoreConflict turns a conflict into nothing: the newer object is already on its way through the watch.
+// ignoreConflict returns nil for a conflict: the watch will deliver the newer object.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil

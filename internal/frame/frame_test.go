@@ -25,13 +25,13 @@ import (
 
 const finalizer = "forgeplane.dev/test"
 
-// world is an API server in memory, with one user in it.
+// world is an API server in memory, with one user.
 type world struct {
 	*WithT
 	client client.Client
 	events *events
 	writes int
-	// refuse answers every write, if it is set.
+	// refuse is the error of every write, if it is set.
 	refuse error
 	user   *v1alpha1.User
 }
@@ -72,7 +72,7 @@ func (w *world) read() {
 	w.Expect(w.client.Get(context.Background(), key, w.user)).To(Succeed())
 }
 
-// run reconciles the user as a controller would, which reads him first.
+// run reconciles the user like a controller, which reads them first.
 func (w *world) run(f *frame.Frame[*v1alpha1.User], steps ...frame.Step[*v1alpha1.User]) (reconcile.Result, error) {
 	w.read()
 	return f.Run(context.Background(), w.user, steps...)
@@ -83,7 +83,7 @@ func (w *world) condition(conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(w.user.Status.Conditions, conditionType)
 }
 
-// events keeps what is told.
+// events records the events.
 type events struct{ all []string }
 
 func (e *events) Eventf(regarding, _ runtime.Object, eventType, reason, _, note string, args ...any) {
@@ -161,7 +161,7 @@ func TestStepsWorkForTheTenant(t *testing.T) {
 	}
 	for _, namespace := range []string{"", "acme"} {
 		w := newWorld(t)
-		w.user.Namespace = namespace // as an object of a kind that has one
+		w.user.Namespace = namespace // as for an object of a namespaced kind
 		_, _ = frame.New[*v1alpha1.User](w.base()).Run(t.Context(), w.user, step)
 	}
 	w := newWorld(t)
@@ -205,7 +205,7 @@ func TestAStepDoesNotWaitForSlotsThatTheTenantHas(t *testing.T) {
 	f := frame.New[*v1alpha1.User](w.base())
 	_, err := w.run(f, take)
 	w.Expect(err).NotTo(HaveOccurred())
-	leave, err := slots.Enter(t.Context()) // for Forgeplane itself, whom the user counts for
+	leave, err := slots.Enter(t.Context()) // counts for Forgeplane itself, like the user
 	w.Expect(err).NotTo(HaveOccurred())
 	w.writes = 0
 	begun := time.Now()
@@ -351,7 +351,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What clients of the REST API make anew has the name of what they have deleted.
+// Clients of the REST API can delete an object and create another one of the same name.
 func TestTheStatusOfAnObjectIsNotWrittenToTheNextOneOfItsName(t *testing.T) {
 	w := newWorld(t)
 	replace := func(ctx context.Context, u *v1alpha1.User) error {

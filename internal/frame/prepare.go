@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/audit"
 )
 
-// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step has made something that they speak of.
+// prepare adds the finalizer, the owner, the id and the annotations in one patch, before any step creates something that depends on them.
 func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	before := obj.DeepCopyObject().(T)
 	changed := f.finalizer != "" && controllerutil.AddFinalizer(obj, f.finalizer)
@@ -25,7 +25,7 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	}
 	identified, err := f.identify(ctx, obj)
 	if o := (*outcome)(nil); errors.As(err, &o) {
-		return o // it is worded for the condition
+		return o // it already has a text for the condition
 	} else if err != nil {
 		return fmt.Errorf("allocating an id: %w", err)
 	}
@@ -38,7 +38,7 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	if !changed && !owned && !identified && !annotated {
 		return nil
 	}
-	// The lock keeps a stale cache from allocating twice.
+	// The optimistic lock prevents a stale cache from allocating twice.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	told := audit.Because(ctx, audit.Event{Action: "prepare"})
 	if err := f.Client.Patch(told, obj, patch); apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -49,8 +49,8 @@ func (f *Frame[T]) prepare(ctx context.Context, obj T) error {
 	return nil
 }
 
-// adopt adds the owner, and reports whether that changed the object. One that belongs to an owner that is deleted does not go over
-// to the next one of the same name.
+// adopt adds the owner, and reports whether that changed the object. An object whose owner was deleted is not adopted by the next owner of
+// the same name.
 func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	if f.owner == nil {
 		return false, nil
@@ -62,7 +62,7 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() }) {
 		return false, nil
 	}
-	// The reference would be replaced, and the garbage collector then find a living owner, and keep what is to go.
+	// Replacing the reference would make the garbage collector find a living owner, and keep an object that must be deleted.
 	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.Client.Scheme())
 	if former {
 		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
@@ -77,7 +77,7 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	return true, nil
 }
 
-// identify sets spec.id where it is missing, and reports whether that changed the object.
+// identify sets spec.id if it is missing, and reports whether that changed the object.
 func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 	identified, ok := client.Object(obj).(v1alpha1.Identified)
 	if !ok || f.IDs == nil {
@@ -88,7 +88,7 @@ func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 		return false, nil
 	}
 	if *status != 0 {
-		// A replace dropped the id: it stays the object's own.
+		// A replace dropped the id, which still belongs to the object.
 		*spec = *status
 		return true, nil
 	}
@@ -97,7 +97,7 @@ func (f *Frame[T]) identify(ctx context.Context, obj T) (bool, error) {
 	return err == nil, err
 }
 
-// confirmID puts the id in force, unless an older object has it.
+// confirmID puts the id into force, unless an older object has it.
 func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 	identified, ok := client.Object(obj).(v1alpha1.Identified)
 	if !ok {
@@ -109,7 +109,7 @@ func (f *Frame[T]) confirmID(ctx context.Context, obj T) error {
 		return fmt.Errorf("looking up who holds id %d: %w", *spec, err)
 	}
 	if holder != nil {
-		*status = 0 // an earlier version may have let both have it
+		*status = 0 // an earlier version may have given it to both
 		return Stalled(v1alpha1.ReasonAlreadyExists, "id %d is held by %s; omit spec.id to get a free one",
 			*spec, name(holder))
 	}

@@ -117,7 +117,7 @@ func TestWithoutAFinalizerADeletedObjectIsLeftAlone(t *testing.T) {
 	w.Expect(w.writes).To(BeZero())
 }
 
-// counter allocates what it is told.
+// counter allocates the given ids.
 type counter struct {
 	next   int64
 	holder client.Object

@@ -13,8 +13,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/claim"
 )
 
-// Unresolved turns an error of the catalog about the reference in a field of the spec into the outcome of a step. Any
-// other error comes back as it is.
+// Unresolved converts an error of the catalog about the reference in a field of the spec to the outcome of a step. It returns any other
+// error unchanged.
 func Unresolved(field string, err error) error {
 	switch {
 	case err == nil:
@@ -52,8 +52,8 @@ func (f *Frame[T]) TakePath(ctx context.Context, obj T, s catalog.Scope) error {
 	return f.Take(ctx, obj, holder, k, "full path %s", s.Path())
 }
 
-// Take succeeds when obj holds a claim, which it takes if nobody does. The holder is the one that everybody reads; the words name what
-// is claimed.
+// Take succeeds if obj holds a claim, or takes it if it is free. holder is the object that holds it according to the declarations; the
+// format names what is claimed.
 func (f *Frame[T]) Take(ctx context.Context, obj T, holder client.Object, k claim.Claim, format string, args ...any) error {
 	if !isNil(holder) && holder.GetUID() != obj.GetUID() {
 		claim.Release(obj, k)
@@ -73,21 +73,21 @@ func (f *Frame[T]) Take(ctx context.Context, obj T, holder client.Object, k clai
 	}
 }
 
-// errBusy says that it is to be tried again.
+// errBusy says that the claim must be tried again.
 var errBusy = errors.New("another object takes it at this moment")
 
-// AlreadyExists is the outcome for an object that claims what holder, another one, holds.
+// AlreadyExists returns the outcome for an object whose claim is held by another object, holder.
 func AlreadyExists(obj, holder client.Object, format string, args ...any) error {
 	args = append(args, kindOf(holder), nameFor(obj, holder))
 	return Stalled(v1alpha1.ReasonAlreadyExists, format+" is held by %s %s", args...)
 }
 
-// isNil reports whether there is no object, of whatever type.
+// isNil reports whether there is no object, including a nil pointer of any type.
 func isNil(obj client.Object) bool { return obj == nil || reflect.ValueOf(obj).IsNil() }
 
 func kindOf(obj client.Object) string { return reflect.TypeOf(obj).Elem().Name() }
 
-// nameFor leaves the namespace out where it is the reader's own.
+// nameFor returns the name of the holder, with its namespace unless that is the namespace of obj.
 func nameFor(obj, holder client.Object) string {
 	if holder.GetNamespace() == obj.GetNamespace() {
 		return holder.GetName()

@@ -26,7 +26,7 @@ type noEvents struct{}
 
 func (noEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// shown is the conditions that an outcome gives to an object, beside Ready, as "type reason: message".
+// shown returns the conditions, other than Ready, that an outcome sets on an object, as "type reason: message".
 func shown(t *testing.T, outcome error) (conditions []string, err error) {
 	t.Helper()
 	g := NewWithT(t)
@@ -86,7 +86,7 @@ func TestClaimsAndReachability(t *testing.T) {
 	holder := group("one", "acme", "acme")
 	rival, below := group("two", "acme", "Acme"), group("two", "web", "web", "acme")
 	sibling := group("one", "acme-too", "acme")
-	// The path of what is below the rival leads to something of the holder.
+	// The path of the object below the rival leads to something that belongs to the holder.
 	world := catalogtest.New(t, holder, rival, below, sibling, group("one", "web", "web", "acme"))
 
 	claims := map[string]struct {

@@ -8,10 +8,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// ScopeStep is a Step that is given the scope of what the object is declared for.
+// ScopeStep is a Step that also gets the scope of the target of the object.
 type ScopeStep[T v1alpha1.Targeted] func(ctx context.Context, obj T, s catalog.Scope) error
 
-// InScope is a step that resolves what an object is declared for, and then runs others with that.
+// InScope returns a step that resolves the target of an object, and then runs other steps with its scope.
 func InScope[T v1alpha1.Targeted](f *Frame[T], steps ...ScopeStep[T]) Step[T] {
 	return func(ctx context.Context, obj T) error {
 		s, err := f.Catalog.ScopeOf(ctx, obj)
@@ -30,7 +30,7 @@ func InScope[T v1alpha1.Targeted](f *Frame[T], steps ...ScopeStep[T]) Step[T] {
 	}
 }
 
-// Reachable is a step that succeeds when what an object is declared for holds its full path.
+// Reachable returns a step that succeeds if the target of an object holds its full path.
 func Reachable[T v1alpha1.Targeted](f *Frame[T]) ScopeStep[T] {
 	return func(ctx context.Context, obj T, s catalog.Scope) error {
 		holder, err := f.Catalog.ByPath(ctx, s.Path())
@@ -43,7 +43,7 @@ func Reachable[T v1alpha1.Targeted](f *Frame[T]) ScopeStep[T] {
 	}
 }
 
-// targetField is the field of the spec that names what an object is declared for.
+// targetField returns the field of the spec that names the target of an object.
 func targetField(obj v1alpha1.Targeted) string {
 	if _, group := obj.TargetRefs(); group != nil {
 		return "groupRef"

@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// shop has the project web in the group acme, the group late that does not hold its path, and a badge.
+// shop has the project web in the group acme, the group late, which does not hold its path, and a badge.
 type shop struct {
 	*WithT
 	frame  *frame.Frame[*v1alpha1.Badge]

@@ -25,11 +25,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// Watch is what wakes up the controller of one kind.
+// Watch configures what triggers the controller of one kind.
 type Watch struct{ builder *builder.Builder }
 
-// Watch returns a watch on the kind of the frame itself, and on what follows from what the kind is: on those who leave an id or a claim
-// that an object waits for, and on what objects are declared for.
+// Watch returns a watch on the kind of the frame, and on what follows from the interfaces of the kind: on objects that release an id or a
+// claim that others wait for, and on the targets of Targeted objects.
 func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
 	kind := f.kind()
 	list := kind.NewList()
@@ -43,7 +43,7 @@ func (f *Frame[T]) Watch(mgr manager.Manager, o controller.Options) *Watch {
 	}
 	if targeted, ok := kind.(v1alpha1.Targeted); ok {
 		f.onTarget(w, &v1alpha1.Project{}, f.Catalog.Referrers(list, catalog.IndexProject))
-		if project, _ := targeted.TargetRefs(); project == nil { // it may be a group as well
+		if project, _ := targeted.TargetRefs(); project == nil { // the target can also be a group
 			f.onTarget(w, &v1alpha1.Group{}, f.Catalog.Referrers(list, catalog.IndexGroup))
 		}
 	}
@@ -62,27 +62,27 @@ func ctrlBuilder(mgr manager.Manager, name string, o controller.Options) *builde
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o)
 }
 
-// OnReferred wakes up what affected maps to when an object that may be referred to appears, changes or goes. The initial
-// list is left out, because everything in it is reconciled anyway.
+// OnReferred reconciles the objects that affected returns when an object that they may refer to appears, changes or disappears. It ignores
+// the initial list, because everything in it is reconciled anyway.
 func (w *Watch) OnReferred(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later))
 	return w
 }
 
-// OnDeclared is OnReferred for what only the declaration of obj affects: changes of its status alone are left out.
+// OnDeclared is OnReferred for objects that depend only on the declaration of obj: it ignores changes of the status.
 func (w *Watch) OnDeclared(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, declared))
 	return w
 }
 
-// OnPart is OnDeclared for what also depends on another part of obj, such as one of its status.
+// OnPart is OnDeclared for objects that also depend on another part of obj, such as a part of its status.
 func (w *Watch) OnPart(obj client.Object, part func(client.Object) string, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, changed(part)))
 	return w
 }
 
-// OnCounted wakes up what affected maps to when obj appears, changes a part, such as one of its status, or goes: a while later, so that what
-// becomes of very many at a time is looked at once.
+// OnCounted reconciles the objects that affected returns when obj appears, disappears, or changes in a part, such as a part of its status.
+// It does so after a delay, so that many changes at a time cause only one reconcile.
 func (w *Watch) OnCounted(obj client.Object, part func(client.Object) string, later time.Duration, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, counted(part, later, affected))
 	return w
@@ -112,21 +112,21 @@ func counted(part func(client.Object) string, later time.Duration, affected hand
 	}
 }
 
-// OnReady wakes up what affected maps to when obj becomes ready, ceases to be, or goes.
+// OnReady reconciles the objects that affected returns when obj becomes ready, stops being ready, or disappears.
 func (w *Watch) OnReady(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(later, readiness))
 	return w
 }
 
-// OnReleased wakes up what affected maps to when an object changes its declaration or goes, and so may leave a name or an
-// id that others wait for. A new object changes its declaration when it gets its id; one that brings an id with it does
-// not, and may still have been made in the same second as another that claims the same, and come before it.
+// OnReleased reconciles the objects that affected returns when an object changes its declaration or disappears, because it may release a
+// name or an id that others wait for. A new object changes its declaration when it gets its id. An object that is created with an id does
+// not, but it may have been created in the same second as another object with the same claim, and take precedence over it.
 func (w *Watch) OnReleased(obj client.Object, affected handler.MapFunc) *Watch {
 	w.builder.Watches(obj, handler.EnqueueRequestsFromMapFunc(affected), builder.WithPredicates(released))
 	return w
 }
 
-// OnClaimReleased wakes up the objects that wait for a claim when the status of obj does not show it any more, or obj is gone. waiting
+// OnClaimReleased reconciles the objects that wait for a claim when the status of obj no longer shows the claim, or obj is gone. waiting
 // returns, and forgets, their names by the canonical form of the claim.
 func (w *Watch) OnClaimReleased(obj client.Object, waiting func(key string) []types.NamespacedName) *Watch {
 	wake := func(released []string, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -150,7 +150,7 @@ func (w *Watch) OnClaimReleased(obj client.Object, waiting func(key string) []ty
 	return w
 }
 
-// OnGone calls gone with each object that has gone, for what is kept of it beside the reconciles.
+// OnGone calls gone with each object that has disappeared, for state that is kept outside of reconciles.
 func (w *Watch) OnGone(obj client.Object, gone func(client.Object)) *Watch {
 	w.builder.Watches(obj, handler.Funcs{
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -160,7 +160,7 @@ func (w *Watch) OnGone(obj client.Object, gone func(client.Object)) *Watch {
 	return w
 }
 
-// OnEnded wakes up the objects that come through a channel, as when work beside the reconciles has ended.
+// OnEnded reconciles the objects that arrive through a channel, for example when background work has ended.
 func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *Watch {
 	w.builder.WatchesRawSource(source.TypedChannel(ended, &handler.TypedEnqueueRequestForObject[T]{}))
 	return w
@@ -169,8 +169,8 @@ func OnEnded[T client.Object](w *Watch, ended chan event.TypedGenericEvent[T]) *
 // Complete registers the controller.
 func (w *Watch) Complete(r reconcile.Reconciler) error { return w.builder.Complete(r) }
 
-// first enqueues an object ahead of all that is only looked at again: when a process starts, everything that there is
-// comes with a low priority.
+// first enqueues new objects with normal priority, ahead of periodic reconciles: when a process starts, all existing objects are enqueued
+// with a low priority.
 var first = handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
 	if prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
@@ -181,7 +181,7 @@ var first = handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEven
 }}
 
 var (
-	// unseen are objects that were declared, or declared anew, while no process was there to see it.
+	// unseen lets through objects that were created or changed while no process was running to see it.
 	unseen = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {
 		o, ok := e.Object.(v1alpha1.Object)
 		return ok && e.IsInInitialList && o.GetCommonStatus().ObservedGeneration != o.GetGeneration()
@@ -198,14 +198,14 @@ var (
 	}})
 )
 
-// changed lets through what was declared anew, and changes of a part.
+// changed lets through changes of the declaration and changes of a part.
 func changed(part func(client.Object) string) predicate.Predicate {
 	return predicate.Or(declared, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return part(e.ObjectOld) != part(e.ObjectNew)
 	}})
 }
 
-// pinned reports whether an object has an id before it was given one.
+// pinned reports whether an object declares an id before it was given one.
 func pinned(obj client.Object) bool {
 	identified, ok := obj.(v1alpha1.Identified)
 	if !ok {
@@ -215,7 +215,7 @@ func pinned(obj client.Object) bool {
 	return *spec != 0 && *status == 0
 }
 
-// Ready reports whether an object of Forgeplane is ready and not on its way out.
+// Ready reports whether an object is ready and not being deleted.
 func Ready(obj client.Object) bool {
 	o, ok := obj.(v1alpha1.Object)
 	return ok && o.GetDeletionTimestamp().IsZero() &&

@@ -1,6 +1,5 @@
-// Package catalogtest keeps declared objects in memory, for tests of what reads them through a catalog. The cache is the
-// real one, with its real indexes; only nothing is behind it. So an answer costs here what it costs in production, and
-// what is put in is there at once.
+// Package catalogtest keeps declared objects in memory, for tests of code that reads them through a catalog. The cache and its indexes are
+// the real ones, but there is no API server behind them. So lookups cost the same as in production, and changes are visible at once.
 package catalogtest
 
 import (
@@ -32,7 +31,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/index"
 )
 
-// World is the declared objects. It is for one goroutine.
+// World has the declared objects. Only one goroutine can use it.
 type World struct {
 	t         testing.TB
 	scheme    *runtime.Scheme
@@ -40,11 +39,11 @@ type World struct {
 	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
 	clock     time.Time
 	mu        sync.Mutex
-	// changes are counted of each kind, apart from those that v1alpha1.Observing drops, and all of them under "".
+	// changes counts the changes of each kind, except those that v1alpha1.Observing drops, and all changes under "".
 	changes map[string]int64
 }
 
-// New returns a world that holds the objects, each younger than the one before.
+// New returns a world with the objects. Each is younger than the one before.
 func New(t testing.TB, objects ...client.Object) *World {
 	t.Helper()
 	w := &World{
@@ -78,7 +77,7 @@ func New(t testing.TB, objects ...client.Object) *World {
 	return w
 }
 
-// AddSelectable adds indexes that stand for those fields by which the API server selects, of which a server makes use.
+// AddSelectable adds indexes for the selectable fields that a server uses.
 func AddSelectable(ctx context.Context, to client.FieldIndexer) error {
 	return errors.Join(
 		to.IndexField(ctx, &v1alpha1.Project{}, "spec.groupRef.name", func(o client.Object) []string {
@@ -92,14 +91,14 @@ func AddSelectable(ctx context.Context, to client.FieldIndexer) error {
 // Reader returns the cache.
 func (w *World) Reader() client.Reader { return w.cache }
 
-// Catalog returns a catalog of what the world holds at each time. It remembers its answers, as in production.
+// Catalog returns a catalog of the current objects. It remembers answers, as in production.
 func (w *World) Catalog(rules ...catalog.RootGroupRule) *catalog.Catalog {
 	c := catalog.New(w.cache, rules...)
 	c.Remember(w)
 	return c
 }
 
-// Revision counts the changes of each kind.
+// Revision returns the numbers of changes of the kinds.
 func (w *World) Revision(kinds []string) (r catalog.Revision, ok bool) {
 	for i, kind := range kinds {
 		r[i] = strconv.FormatInt(w.count(kind), 10)
@@ -107,7 +106,7 @@ func (w *World) Revision(kinds []string) (r catalog.Revision, ok bool) {
 	return r, true
 }
 
-// Changes returns how often anything has changed.
+// Changes returns the number of all changes.
 func (w *World) Changes() int64 { return w.count("") }
 
 func (w *World) count(kind string) int64 {
@@ -125,7 +124,7 @@ func (w *World) changed(o client.Object, counts bool) {
 	}
 }
 
-// counts reports whether an object that takes the place of another one changes more than what v1alpha1.Observing drops.
+// counts reports whether replacing one object with another changes more than what v1alpha1.Observing drops.
 func counts(was any, is client.Object) bool {
 	before, ok := was.(v1alpha1.Observing)
 	if !ok {
@@ -140,8 +139,8 @@ func counts(was any, is client.Object) bool {
 	return !equality.Semantic.DeepEqual(of(before), of(is.(v1alpha1.Observing)))
 }
 
-// Put adds objects, or takes them in the place of those of the same name. An object without a UID, a creation time
-// or a version gets one: the youngest of all.
+// Put adds objects, or replaces those of the same name. An object without a UID, a creation time or a version gets one, and is then the
+// youngest.
 func (w *World) Put(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -162,7 +161,7 @@ func (w *World) Put(objects ...client.Object) {
 	}
 }
 
-// Remove takes an object out.
+// Remove removes an object.
 func (w *World) Remove(o client.Object) {
 	w.t.Helper()
 	w.must(w.indexer(o).Delete(o))
@@ -192,7 +191,7 @@ func (w *World) must(err error) {
 	}
 }
 
-// still is an informer that lists and watches nothing: its indexer is filled by hand.
+// still is an informer that neither lists nor watches: tests fill its indexer.
 type still struct{ toolscache.SharedIndexInformer }
 
 func (still) HasSynced() bool { return true }
@@ -201,7 +200,8 @@ func (still) Run(stop <-chan struct{}) { <-stop }
 
 func (still) RunWithContext(ctx context.Context) { <-ctx.Done() }
 
-// mapper knows all kinds as namespaced ones: objects of the others have no namespace, and are asked for without.
+// mapper returns a mapper that treats all kinds as namespaced. Objects of cluster-scoped kinds have no namespace, and are looked up without
+// one.
 func mapper(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper(nil)
 	kinds := []client.Object{&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}}

@@ -1,5 +1,5 @@
-// Package objects makes declared objects for tests: what is not said is as short as it can be. An object is known by the UID that its
-// name gives it.
+// Package objects creates declared objects for tests, with the shortest possible values for everything that a test does not set. The UID of
+// an object is derived from its name.
 package objects
 
 import (
@@ -17,27 +17,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// ByName names an object by its name.
+// ByName returns a reference by name.
 func ByName(name string) v1alpha1.Reference { return v1alpha1.Reference{Name: name} }
 
-// ByPath names a group, project or user by its path.
+// ByPath returns a reference by path.
 func ByPath(path string) v1alpha1.Reference { return v1alpha1.Reference{Path: path} }
 
-// ByID names an object by its REST id.
+// ByID returns a reference by REST id.
 func ByID(id int64) v1alpha1.Reference { return v1alpha1.Reference{ID: id} }
 
-// Meaning is a reference that means the object of a UID, and no other one.
+// Meaning returns a reference that means only the object with a UID.
 func Meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Reference {
 	ref.UID = string(uid)
 	return ref
 }
 
-// Meta is the metadata of an object of a kind.
+// Meta returns the metadata of an object of a kind.
 func Meta(kind, namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(kind + " " + namespace + "/" + name)}
 }
 
-// Title names an object in the expectations of a test.
+// Title returns the name of an object in the expectations of a test.
 func Title(o client.Object) string {
 	if o == nil {
 		return ""
@@ -54,37 +54,37 @@ func Group(namespace, name string, change ...func(*v1alpha1.GroupSpec)) *v1alpha
 	return g
 }
 
-// Below has a group be below another one.
+// Below sets the parent of a group.
 func Below(parent v1alpha1.Reference) func(*v1alpha1.GroupSpec) {
 	return func(s *v1alpha1.GroupSpec) { s.ParentRef = &parent }
 }
 
-// At gives a group a path.
+// At sets the path of a group.
 func At(path string) func(*v1alpha1.GroupSpec) {
 	return func(s *v1alpha1.GroupSpec) { s.Path = path }
 }
 
-// Pinned gives a group an id.
+// Pinned sets the id of a group.
 func Pinned(id int64) func(*v1alpha1.GroupSpec) {
 	return func(s *v1alpha1.GroupSpec) { s.ID = id }
 }
 
-// Visible gives a group a visibility.
+// Visible sets the visibility of a group.
 func Visible(v v1alpha1.Visibility) func(*v1alpha1.GroupSpec) {
 	return func(s *v1alpha1.GroupSpec) { s.Visibility = v }
 }
 
-// AdmittingAll has a group admit groups of all namespaces.
+// AdmittingAll makes a group admit groups of all namespaces.
 func AdmittingAll(s *v1alpha1.GroupSpec) {
 	s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromAll}
 }
 
-// AdmittingSame has a group admit groups of its own namespace alone.
+// AdmittingSame makes a group admit only groups of its own namespace.
 func AdmittingSame(s *v1alpha1.GroupSpec) {
 	s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromSame}
 }
 
-// Admitting has a group admit groups of the namespaces that have a label.
+// Admitting makes a group admit groups of the namespaces with a label.
 func Admitting(label, value string) func(*v1alpha1.GroupSpec) {
 	return func(s *v1alpha1.GroupSpec) {
 		s.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
@@ -110,12 +110,12 @@ func Project(namespace, name string, in v1alpha1.Reference, change ...func(*v1al
 	return p
 }
 
-// Placed gives a project a path.
+// Placed sets the path of a project.
 func Placed(path string) func(*v1alpha1.ProjectSpec) {
 	return func(s *v1alpha1.ProjectSpec) { s.Path = path }
 }
 
-// Known gives a project an id.
+// Known sets the id of a project.
 func Known(id int64) func(*v1alpha1.ProjectSpec) {
 	return func(s *v1alpha1.ProjectSpec) { s.ID = id }
 }
@@ -129,12 +129,12 @@ func User(name string, id int64, change ...func(*v1alpha1.UserSpec)) *v1alpha1.U
 	return u
 }
 
-// Called gives a user a username.
+// Called sets the username of a user.
 func Called(username string) func(*v1alpha1.UserSpec) {
 	return func(s *v1alpha1.UserSpec) { s.Username = username }
 }
 
-// Reached gives a user an address.
+// Reached sets the email address of a user.
 func Reached(email string) func(*v1alpha1.UserSpec) {
 	return func(s *v1alpha1.UserSpec) { s.Email = email }
 }
@@ -163,7 +163,7 @@ func InProject(namespace, name string, of, who v1alpha1.Reference, r v1alpha1.Ro
 	}
 }
 
-// Until has a membership end.
+// Until sets the end of a membership.
 func Until(m *v1alpha1.Membership, when time.Time) *v1alpha1.Membership {
 	m.Spec.ExpiresAt = &metav1.Time{Time: when}
 	return m
@@ -177,14 +177,14 @@ func Protecting(namespace, name, branch string, of v1alpha1.Reference, push ...v
 	}
 }
 
-// ProtectingBelow returns a protection of a branch of all projects below a group.
+// ProtectingBelow returns a protection of a branch in all projects below a group.
 func ProtectingBelow(namespace, name, branch string, of v1alpha1.Reference, push ...v1alpha1.AccessLevel) *v1alpha1.ProtectedBranch {
 	b := Protecting(namespace, name, branch, of, push...)
 	b.Spec.GroupRef, b.Spec.ProjectRef = b.Spec.ProjectRef, nil
 	return b
 }
 
-// AsDefault makes a protection the one that its project made.
+// AsDefault marks a protection as the one that its project created for the default branch.
 func AsDefault(b *v1alpha1.ProtectedBranch) *v1alpha1.ProtectedBranch {
 	b.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
 	return b
@@ -200,24 +200,24 @@ func LabelledBelow(namespace, name, title string, of v1alpha1.Reference) *v1alph
 	return &v1alpha1.Label{ObjectMeta: Meta("l", namespace, name), Spec: v1alpha1.LabelSpec{GroupRef: &of, Title: title, Color: "#fff"}}
 }
 
-// LabelID gives a label an id.
+// LabelID sets the id of a label.
 func LabelID(l *v1alpha1.Label, id int64) *v1alpha1.Label {
 	l.Spec.ID = id
 	return l
 }
 
-// ToRole is an access level for a role.
+// ToRole returns an access level for a role.
 func ToRole(r v1alpha1.AccessRole) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{Role: r} }
 
-// ToUser is an access level for a user.
+// ToUser returns an access level for a user.
 func ToUser(ref v1alpha1.Reference) v1alpha1.AccessLevel { return v1alpha1.AccessLevel{UserRef: &ref} }
 
-// ToGroup is an access level for a group.
+// ToGroup returns an access level for a group.
 func ToGroup(ref v1alpha1.Reference) v1alpha1.AccessLevel {
 	return v1alpha1.AccessLevel{GroupRef: &ref}
 }
 
-// ToDeployKey is an access level for a deploy key.
+// ToDeployKey returns an access level for a deploy key.
 func ToDeployKey(ref v1alpha1.Reference) v1alpha1.AccessLevel {
 	return v1alpha1.AccessLevel{DeployKeyRef: &ref}
 }
@@ -258,7 +258,8 @@ func Owned[T client.Object](o T, kind, name string, uid types.UID) T {
 	return o
 }
 
-// TenantWorld has the project acme/sub/web and another one in the namespace a, and a project of the same names in b.
+// TenantWorld returns a world with the project acme/sub/web and another project in the namespace a, and a project with the same names in
+// the namespace b.
 func TenantWorld(t testing.TB) (*catalogtest.World, *v1alpha1.Project) {
 	t.Helper()
 	web := Project("a", "web", ByName("sub"), Known(100))
@@ -268,8 +269,8 @@ func TenantWorld(t testing.TB) (*catalogtest.World, *v1alpha1.Project) {
 	), web
 }
 
-// Large returns a world with 10,000 projects in 100 subgroups of 10 root groups, and one of the projects, with a user who
-// is a member of everything above it.
+// Large returns a world with 10,000 projects in 100 subgroups of 10 root groups, one of these projects, and a user who is a member of every
+// group above it.
 func Large(b testing.TB) (*catalogtest.World, *v1alpha1.User, *v1alpha1.Project) {
 	b.Helper()
 	u := User("max", 1)
