@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Action is what a new commit does to a file.
+// Action is a change of one file in a new commit.
 type Action struct {
 	Kind ActionKind
-	// Path is from the root of the repository, without slashes at its ends.
+	// Path is relative to the root of the repository, without slashes at its ends.
 	Path string
-	// From is where a file is that is moved to Path.
+	// From is the current path of a file that is moved to Path.
 	From string
-	// Content is that of a file that is created or updated. For one that is moved, nil means that it stays the same.
+	// Content is the content of a file that is created or updated. For a file that is moved, nil means that the content does not change.
 	Content []byte
-	// Executable is whether the file can be executed; nil leaves that as it is, and a new file cannot be.
+	// Executable says whether the file is executable. nil leaves it as it is; a new file is not executable then.
 	Executable *bool
-	// LastCommit, unless empty, is the commit that is expected to be the last one to have changed the file.
+	// LastCommit, unless empty, is the expected last commit that changed the file.
 	LastCommit string
 }
 
 // ActionKind is one of the constants below.
 type ActionKind string
 
-// What can be done to a file. Symbolic links are files that contain their target; submodules can be moved and deleted.
+// The kinds of actions. Symbolic links are files that contain their target; submodules can only be moved and deleted.
 const (
 	CreateFile ActionKind = "create"
 	UpdateFile ActionKind = "update"
@@ -34,9 +34,9 @@ const (
 	ChmodFile  ActionKind = "chmod"
 )
 
-// ActionError says which action is in the way of a commit, and why.
+// ActionError says which action prevents a commit, and why.
 type ActionError struct {
-	// Path is what the error is about, and Err one of those below.
+	// Path is the path that the error is about, and Err one of the errors below.
 	Path string
 	Err  error
 }
@@ -47,24 +47,24 @@ func (e *ActionError) Unwrap() error { return e.Err }
 
 // Errors about actions.
 var (
-	// ErrFileExists: what is created, or moved there, is there already.
+	// ErrFileExists: a file that is created, or the destination of a move, exists already.
 	ErrFileExists = errors.New("a file with this name already exists")
-	// ErrFileNotFound: what is changed is not there, or is no file.
+	// ErrFileNotFound: a file that is changed does not exist, or is not a file.
 	ErrFileNotFound = errors.New("a file with this name doesn't exist")
-	// ErrDirectoryExists: a directory is where a file is to be.
+	// ErrDirectoryExists: the path of a file is a directory.
 	ErrDirectoryExists = errors.New("a directory with this name already exists")
-	// ErrNotDirectory: a file is where a directory is to be.
+	// ErrNotDirectory: a directory of the path is a file.
 	ErrNotDirectory = errors.New("a file is in the place of a directory")
-	// ErrInvalidPath: no file of Git can have the path.
+	// ErrInvalidPath: Git does not allow a file with this path.
 	ErrInvalidPath = errors.New("the path is invalid")
-	// ErrFileChanged: another commit than the expected one was the last to change the file.
+	// ErrFileChanged: the last commit that changed the file is not the expected one.
 	ErrFileChanged = errors.New("the file has changed")
 )
 
-// ErrCommitTooLarge is returned for a commit that is beyond the limits of WriteCommit.
+// ErrCommitTooLarge is returned for a commit that exceeds the limits of WriteCommit.
 var ErrCommitTooLarge = errors.New("there is too much in the commit")
 
-// apply does what the action says.
+// apply applies an action to the tree.
 func (t *treeEdit) apply(ctx context.Context, a Action) error {
 	if err := checkPath(a.Path); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (t *treeEdit) file(ctx context.Context, path string) (*node, error) {
 	}
 }
 
-// add puts a file where there is nothing.
+// add adds a file at a path where nothing exists.
 func (t *treeEdit) add(ctx context.Context, path string, n *node) error {
 	switch found, err := t.find(ctx, path); {
 	case err != nil:
@@ -148,13 +148,13 @@ func (t *treeEdit) add(ctx context.Context, path string, n *node) error {
 	}
 }
 
-// The limits of paths, in bytes. maxName is that of file systems.
+// The limits of paths, in bytes. maxName is the limit of common file systems.
 const (
 	maxFilePath = 4096
 	maxName     = 255
 )
 
-// checkPath refuses what no work tree can have. What else is dangerous in one, Git refuses with the tree.
+// checkPath rejects paths that no work tree can have. Git rejects other dangerous paths when it checks the tree.
 func checkPath(path string) error {
 	clean, ok := CleanPath(path)
 	if !ok || clean == "" || clean == "." || clean != path || len(path) > maxFilePath {

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// admission is what objects that somebody else has made must keep to before they count as part of a repository.
+// admission has the limits for objects from outside, which must pass before they count as part of a repository.
 type admission struct {
-	// objects is their directory, within that of the repository.
+	// objects is the directory of the objects, relative to that of the repository.
 	objects string
-	// each and together are how many bytes one of them and all of them may have when they are unpacked. 0 is no limit.
+	// each and together are the maximum unpacked sizes of one object and of all objects, in bytes. 0 means no limit.
 	each, together int64
-	// large ends the sentence about one that has more, and much is about all of them.
+	// large is the end of the sentence about a single object that is too large, and much about all objects.
 	large string
 	much  error
 }
 
-// admitImport returns a *LimitError where the objects of the repository are too large for an import.
+// admitImport returns a *LimitError if the objects of the repository are too large for an import.
 func (r *Repository) admitImport(ctx context.Context) error {
 	l := r.engine.limits
 	return r.admit(ctx, admission{
@@ -34,11 +34,10 @@ func (r *Repository) admitImport(ctx context.Context) error {
 	})
 }
 
-// mostExpansion is how many times larger something can be than what zlib makes of it.
+// mostExpansion is the maximum ratio of a size to its size after compression with zlib.
 const mostExpansion = 1032
 
-// admit looks for objects that are too large once they are unpacked, one of them or all together. Deltas have no bound in how much they
-// unpack to.
+// admit checks the unpacked sizes of the objects, of each and of all together. Deltas can unpack to any size.
 func (r *Repository) admit(ctx context.Context, a admission) error {
 	if a.each == 0 && a.together == 0 {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dsnet/compress/bzip2"    // the standard library reads bzip2 and does not write it
-	"github.com/klauspost/compress/gzip" // three times as fast as the one of the standard library
+	"github.com/dsnet/compress/bzip2"    // the standard library can read bzip2 but not write it
+	"github.com/klauspost/compress/gzip" // three times as fast as the standard library
 )
 
-// ArchiveFormat is the form of an archive.
+// ArchiveFormat is the format of an archive.
 type ArchiveFormat string
 
 // The formats of archives.
@@ -25,31 +25,32 @@ const (
 	Zip      ArchiveFormat = "zip"
 )
 
-// Archive is the files of a commit in one.
+// Archive describes an archive of the files of a commit.
 type Archive struct {
-	// Commit is the id of the commit, and Path the directory or file in it; all of it if that is empty.
+	// Commit is the id of the commit, and Path a directory or file in it; empty for all files.
 	Commit, Path string
-	// Exclude are paths of the commit that are left out, with all below them.
+	// Exclude are paths of the commit to leave out, with everything below them.
 	Exclude []string
-	// Prefix is the directory that everything is in; nothing but a name.
+	// Prefix is the name of the directory that contains everything. It must be a single path element.
 	Prefix string
 	Format ArchiveFormat
 }
 
-// maxArchives are written at once: each takes a processor for itself, as fast as somebody receives it.
+// maxArchives is the maximum number of archives that are written at once. Each uses up to one processor, depending on how fast its receiver
+// is.
 const maxArchives = 16
 
-// archiveTimeout is how long it may take to write an archive, which takes as long as somebody takes to receive it.
+// archiveTimeout limits the time to write an archive, which depends on how fast its receiver is.
 const archiveTimeout = time.Hour
 
-// archiveCPU is how much processor time it may take, which does not depend on who receives it. One of 2 GiB takes a quarter of that;
-// each file of one with a million attributes takes 50 milliseconds.
+// archiveCPU limits the processor time of an archive, which does not depend on the receiver. An archive of 2 GiB needs a quarter of it;
+// each file in an archive with a million attributes needs 50 milliseconds.
 const archiveCPU = 2 * time.Minute
 
-// Archive writes an archive, without the files that the attributes in the commit (export-ignore) leave out. Placeholders in files
-// (export-subst) stay as they are. What has more than Limits.Archive bytes is cut off there, with a *LimitError.
-// It is never on disk as a whole, and in memory only if it is small and there is room in Options.Memory: then it is remembered for a
-// while. The error is ErrBusy where too many are written already, and ErrObjectNotFound where everything is left out.
+// Archive writes an archive, without the files that attributes in the commit (export-ignore) exclude. It does not expand placeholders in
+// files (export-subst). An archive of more than Limits.Archive bytes is cut off there, with a *LimitError. An archive is never written to
+// disk, and is held in memory, and remembered for a while, only if it is small and there is room in Options.Memory. The error is ErrBusy if
+// too many archives are being written, and ErrObjectNotFound if everything is excluded.
 func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error {
 	if err := checkIDs(a.Commit); err != nil {
 		return err
@@ -84,11 +85,11 @@ func (r *Repository) Archive(ctx context.Context, a Archive, w io.Writer) error 
 	return nil
 }
 
-// keeper keeps what is written through it, unless it is too much, or there is no room when it begins.
+// keeper keeps what is written through it, unless that is too much or there is no room in memory at the beginning.
 type keeper struct {
 	to   io.Writer
 	room func() (weigh func(bytes int64))
-	// weigh is that of the room, once it is taken.
+	// weigh releases the memory once it is taken.
 	weigh func(bytes int64)
 	kept  []byte
 	begun bool
@@ -108,7 +109,7 @@ func (k *keeper) Write(p []byte) (int, error) {
 	return k.to.Write(p)
 }
 
-// leave keeps nothing any more.
+// leave stops keeping, and discards what was kept.
 func (k *keeper) leave() {
 	if k.weigh != nil {
 		k.weigh(0)
@@ -116,7 +117,7 @@ func (k *keeper) leave() {
 	k.weigh, k.kept = nil, nil
 }
 
-// pathspecs are what git knows a path by, and those that are left out.
+// pathspecs returns the pathspecs for a path and for the excluded paths.
 func (a Archive) pathspecs(path string) (all []string, err error) {
 	if path != "" {
 		all = append(all, ":(literal)"+path)
@@ -133,7 +134,7 @@ func (a Archive) pathspecs(path string) (all []string, err error) {
 	return all, nil
 }
 
-// archive writes an archive of what is at the paths.
+// archive writes an archive of the given paths.
 func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w io.Writer) error {
 	leave, err := enter(ctx, r.engine.archives)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *Repository) archive(ctx context.Context, a Archive, paths []string, w i
 	return out.Flush()
 }
 
-// pack returns what packs what is written to it. It writes nothing by itself before.
+// pack returns a writer that packs what is written to it. It writes nothing to w before the first write.
 func (f ArchiveFormat) pack(w io.Writer) (io.WriteCloser, error) {
 	switch f {
 	case TarGzip:
@@ -193,7 +194,7 @@ func (f ArchiveFormat) pack(w io.Writer) (io.WriteCloser, error) {
 	}
 }
 
-// unpacked writes everything as it is.
+// unpacked writes everything unchanged.
 type unpacked struct{ io.Writer }
 
 // Close implements io.Closer.

@@ -26,7 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// unpack reads an archive: the content of each file, by its name, or the target of a link.
+// unpack reads an archive. It returns the content of each file, or the target of a link, by name.
 func unpack(t *testing.T, format git.ArchiveFormat, packed []byte) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -91,9 +91,9 @@ func TestAnArchiveHasTheFilesOfACommit(t *testing.T) {
 					got := unpack(t, f, out.Bytes())
 					maps.DeleteFunc(got, func(name, _ string) bool { return strings.HasSuffix(name, "/") })
 					for name, content := range got {
-						got[name] = strings.TrimSuffix(content, "\n") // as the client gives it
+						got[name] = strings.TrimSuffix(content, "\n") // as the client writes it
 					}
-					if f == git.Zip { // which has another opinion of names that are no UTF-8
+					if f == git.Zip { // Zip encodes names that are not UTF-8 differently
 						delete(got, "x/not-\xff-utf8")
 						g.Expect(len(got)).To(BeNumerically(">=", len(want)-1), path)
 						continue
@@ -121,7 +121,7 @@ func TestWhatHasNoArchive(t *testing.T) {
 	g.Expect(r.Archive(t.Context(), git.Archive{Commit: commit, Prefix: "x", Format: git.Tar}, full{})).NotTo(Succeed())
 }
 
-// turnstile lets a writer pass once somebody has seen it.
+// turnstile blocks a writer until a test has seen it.
 type turnstile struct{ seen, pass chan struct{} }
 
 func (s turnstile) Write(p []byte) (int, error) {
@@ -181,7 +181,7 @@ func TestASmallArchiveIsRememberedAndWaitsForNobody(t *testing.T) {
 	g.Expect(<-ended).To(Succeed())
 }
 
-// gate is a writer that says when it has got so many bytes, and waits then.
+// gate is a writer that blocks after a number of bytes, and says so.
 type gate struct {
 	left          int
 	reached, pass chan struct{}
@@ -206,7 +206,7 @@ func TestArchive_countsOnlyWhatIsHeld(t *testing.T) {
 	t.Cleanup(e.Close)
 	r := repository(t, e, filepath.Dir(bare(t, c).Dir()), "b.git")
 	a := git.Archive{Commit: c.Git(t, "rev-parse", "HEAD"), Format: git.Tar}
-	for after, free := range map[int]bool{1 << 20: false, 16 << 20: true} { // no more than this is remembered
+	for after, free := range map[int]bool{1 << 20: false, 16 << 20: true} { // larger archives are not remembered
 		client := &gate{left: after, reached: make(chan struct{}), pass: make(chan struct{})}
 		ended := make(chan error, 1)
 		go func() { ended <- r.Archive(t.Context(), a, client) }()

@@ -8,25 +8,25 @@ import (
 	"path/filepath"
 )
 
-// archiveFiles make a directory that `git archive` takes for that of a repository, while the objects lie elsewhere: its attributes
-// outrank those of a commit, and nothing is written into the repository for that. Placeholders of export-subst stay as they are: a
-// short file could have a long message in it many times.
+// archiveFiles form a directory that `git archive` accepts as a repository, while the objects are elsewhere. Its attributes take precedence
+// over those of a commit, without writing anything to the real repository. They turn off placeholders (export-subst), because a short file
+// could contain a long message many times.
 var archiveFiles = map[string]string{
 	"HEAD":            "ref: refs/heads/main\n",
 	"info/attributes": "* -export-subst\n",
 }
 
-// archiveConfigs are the configurations of such directories by their object formats.
+// archiveConfigs are the configurations of such directories by object format.
 var archiveConfigs = map[string]string{
 	"sha1":   "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
 	"sha256": "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n",
 }
 
-// archivePrefix begins the names of such directories.
+// archivePrefix is the prefix of the names of such directories.
 const archivePrefix = "forgeplane-archive-"
 
-// archiveDir makes the directory for an archive of a commit with this id. It is made anew for each, and removed after it: git runs what
-// stands in its configuration, so nobody else must have had the time to put another one into its place.
+// archiveDir creates the directory for an archive of a commit with this id. Each archive gets its own directory, which is removed
+// afterwards: git executes what its configuration says, so nobody else must have time to replace it.
 func (e *Engine) archiveDir(commit string) (dir string, remove func(), err error) {
 	format := "sha1"
 	if len(commit) != 40 {
@@ -42,7 +42,7 @@ func (e *Engine) archiveDir(commit string) (dir string, remove func(), err error
 	if err != nil {
 		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // what stays goes at the next start
+	remove = func() { _ = os.RemoveAll(dir) } // leftovers are removed at the next start
 	if err := fillArchiveDir(dir, archiveConfigs[format]); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
@@ -64,7 +64,7 @@ func fillArchiveDir(dir, config string) error {
 	return os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
 }
 
-// sweep removes what a process that was killed has left of its archives.
+// sweep removes the archive directories of killed processes.
 func (e *Engine) sweep() error {
 	if e.scratch == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// Something takes directories away that nobody has used for a while, and somebody else makes one of the same name.
+// The operating system can remove directories that have not been used for a while, and another user can create one with the same name.
 func TestArchive_trustsNoDirectoryThatWasThereBefore(t *testing.T) {
 	g := NewWithT(t)
 	temporary, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")

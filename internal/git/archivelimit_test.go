@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// A file of 1.2 KB and a message of 1 MB made 100 MB: each placeholder became the whole message.
+// A file of 1.2 KB with a message of 1 MB once made an archive of 100 MB, because each placeholder expanded to the whole message.
 func TestArchive_placeholdersStay(t *testing.T) {
 	for _, format := range formats {
 		t.Run(format, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestArchive_exceedsItsLimit(t *testing.T) {
 	g.Expect(r.Archive(t.Context(), git.Archive{Commit: small, Prefix: "x", Format: git.Tar}, &bytes.Buffer{})).To(Succeed())
 }
 
-// A few small trees have 10^9 paths below them, which git holds in memory before it writes the first.
+// A few small trees can have 10^9 paths below them, which git would hold in memory before it writes the first.
 func TestArchive_ofANest(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
@@ -71,7 +71,7 @@ func TestArchive_ofANest(t *testing.T) {
 	g.Expect(out.Len()).To(BeZero())
 }
 
-// Git tries every pattern of a .gitattributes with every file, and has all of them in memory. Only archives read them.
+// Git matches every pattern of a .gitattributes with every file, and holds all of them in memory. Only archives read them.
 func TestArchive_ofManyAttributes(t *testing.T) {
 	const files = 1000
 	for name, tt := range map[string]struct {
@@ -93,7 +93,7 @@ func TestArchive_ofManyAttributes(t *testing.T) {
 				fmt.Fprintf(&attributes, "*%07d*x*y attribute%d\n", i, i%1000)
 			}
 			small := c.Commit(t, "a", "a")
-			// A client that has such a file among its own takes as long.
+			// A client that checks out such a file takes as long.
 			raw := func(name, id string) string {
 				bytes, err := hex.DecodeString(id)
 				if err != nil {

@@ -8,52 +8,52 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// asking is the questions that are being answered: one caller works on each, for all who ask. The others wait for the answer while
-// somebody works on it, and in the queues of their own slots while nobody does. So nobody waits where another caller waits, or is
-// refused what another caller has too much of.
+// asking has the questions that are being answered. Several callers can ask the same question at once. One caller works on it for all of
+// them. While somebody works on it, the others wait for the answer; while nobody does, each waits in the queues of its own slots. So no
+// caller waits because another caller has to wait, or is refused because another caller exceeds its limits.
 type asking struct {
 	mu   sync.Mutex
 	open map[result]*question
 }
 
-// question is one that has no answer yet. Its fields are guarded by the mutex of asking.
+// question is a question without an answer so far. The mutex of asking guards its fields.
 type question struct {
 	asking *asking
 	of     result
-	// users is how many ask.
+	// users is the number of requests that ask the question.
 	users int
-	// working is the attempt of whoever has all that it needs so far; nil while all wait.
+	// working is the attempt that has all the slots that it needs so far; nil while all attempts wait.
 	working *attempt
-	// attempts are by caller: many requests of one take one place in a queue.
+	// attempts are by caller: all requests of one caller share a place in a queue.
 	attempts map[fair.Key]*attempt
-	// answered is closed when value and err are known.
+	// answered is closed once value and err are known.
 	answered chan struct{}
 	value    any
 	err      error
 }
 
-// attempt is what one caller does to find an answer. Its fields are guarded by the mutex of asking.
+// attempt is the attempt of one caller to answer a question. The mutex of asking guards its fields.
 type attempt struct {
 	question *question
 	caller   fair.Key
-	// idle is closed when the attempt no longer works on the question, and over when it has ended.
+	// idle is closed when the attempt stops working on the question, and over when it has ended.
 	idle, over chan struct{}
-	// waited says that it was in a queue, and overtaken that somebody else works on the question or has answered it.
+	// waited says that the attempt was in a queue. overtaken says that another attempt works on the question or has answered it.
 	waited, overtaken bool
-	// refused is why the caller gets no answer, which holds for all requests of the caller.
+	// refused is the reason why all requests of the caller get no answer.
 	refused error
 }
 
 var (
-	// errOvertaken ends an attempt that nobody needs.
+	// errOvertaken ends an attempt that is no longer needed.
 	errOvertaken = errors.New("somebody else answers the question")
-	// errStopped is what an attempt has failed with that has not come to its end.
+	// errStopped is the error of an attempt that did not finish.
 	errStopped = errors.New("the attempt was stopped")
 )
 
 type attemptKey struct{}
 
-// ask returns an open question, which lasts until leave. It is nil where answered reports that there is an answer by now.
+// ask returns an open question, which exists until leave is called. It returns nil if answered reports that the answer is known by now.
 func (a *asking) ask(of result, answered func() bool) *question {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,15 +80,15 @@ func (q *question) leave() {
 	}
 }
 
-// close has nobody ask it any more.
+// close removes the question from those that are asked.
 func (q *question) close() {
 	if q.asking.open[q.of] == q {
 		delete(q.asking.open, q.of)
 	}
 }
 
-// attempt returns the caller's own attempt, to be made, or else one to wait for until something happens. It is nil where the question
-// is answered.
+// attempt returns an attempt for the caller to make, or else one to wait for until something happens. It returns nil if the question is
+// answered.
 func (q *question) attempt(k fair.Key) (one *attempt, until <-chan struct{}) {
 	q.asking.mu.Lock()
 	defer q.asking.mu.Unlock()
@@ -118,10 +118,10 @@ func (q *question) isAnswered() bool {
 	}
 }
 
-// begin has the attempt be the one that works on the question.
+// begin makes the attempt the one that works on the question.
 func (a *attempt) begin() { a.question.working, a.idle = a, make(chan struct{}) }
 
-// pause lets others work on the question.
+// pause allows other attempts to work on the question.
 func (a *attempt) pause() {
 	if a.question.working == a {
 		a.question.working = nil
@@ -129,7 +129,7 @@ func (a *attempt) pause() {
 	}
 }
 
-// may reports whether the attempt may go on, which has what it needs: then nobody else works on the question.
+// may reports whether the attempt, which has the slots that it needs, can continue. If so, no other attempt works on the question.
 func (a *attempt) may() bool {
 	a.question.asking.mu.Lock()
 	defer a.question.asking.mu.Unlock()
@@ -148,14 +148,15 @@ func (a *attempt) isOvertaken() bool {
 	return a.overtaken
 }
 
-// gone reports whether somebody else answers the question.
+// gone reports whether another attempt answers the question.
 func (a *attempt) gone() bool {
 	a.question.asking.mu.Lock()
 	defer a.question.asking.mu.Unlock()
 	return a.overtaken
 }
 
-// take is that of slots for whoever works on a question. While it waits, others work on it, and when they have the answer it ends.
+// take takes slots for an attempt. While it waits, other attempts can work on the question; take returns early once one of them has the
+// answer.
 func (a *attempt) take(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
 	h := s.Try(ctx, weight)
 	if h == nil {
@@ -192,14 +193,14 @@ func (a *attempt) queue(ctx context.Context, s *fair.Slots, weight int) (*fair.H
 	if err != nil {
 		mu.Lock()
 		defer mu.Unlock()
-		if a.isOvertaken() { // whoever works on it now takes no slot of the caller
+		if a.isOvertaken() { // the working attempt takes no slot of this caller
 			err = errOvertaken
 		}
 	}
 	return h, err
 }
 
-// end ends an attempt. What it has found is for all, and remembered by remember; what has stopped it is for its caller.
+// end ends an attempt. Its answer is for all callers and is stored by remember. An error that stopped it is only for its own caller.
 func (a *attempt) end(ctx context.Context, value any, err error, remember func()) {
 	q := a.question
 	q.asking.mu.Lock()
@@ -218,8 +219,8 @@ func (a *attempt) end(ctx context.Context, value any, err error, remember func()
 	close(q.answered)
 }
 
-// stopped reports whether an error says nothing about the answer: the request has ended, its caller has too much already, or others
-// had something before.
+// stopped reports whether an error says nothing about the answer: the request has ended, its caller has exceeded a limit, or others had
+// precedence.
 func (a *attempt) stopped(ctx context.Context, err error) bool {
 	busy, limit := (*fair.Busy)(nil), (*LimitError)(nil)
 	switch {
@@ -234,7 +235,7 @@ func (a *attempt) stopped(ctx context.Context, err error) bool {
 	return false
 }
 
-// refusal returns why a caller gets no answer, if the attempt has ended so.
+// refusal returns the reason why a caller gets no answer, if the attempt ended with one.
 func (a *attempt) refusal(k fair.Key) error {
 	a.question.asking.mu.Lock()
 	defer a.question.asking.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// waits reports whether somebody waits for slots to answer a question.
+// waits reports whether an attempt waits for slots.
 func (a *asking) waits() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -26,7 +26,7 @@ func (a *asking) waits() bool {
 	return false
 }
 
-// Whatever a read takes slots of: an address that has its share of them is in no signed-in user's way, and gets the answer of that user.
+// Whatever kind of slots a read takes: an address that has used up its share does not delay a signed-in user, and gets the user's answer.
 func TestReads_ofWhatAnotherCallerWaitsFor(t *testing.T) {
 	const long = time.Hour
 	limits := fair.Limits{Total: 4, Share: 2, Reserved: 1, Wait: long}
@@ -106,7 +106,7 @@ func TestReads_ofWhatAnotherCallerWaitsFor(t *testing.T) {
 	}
 }
 
-// exhaust takes all slots that the caller of ctx may have.
+// exhaust takes all slots that the caller of ctx can get.
 func exhaust(ctx context.Context, s *fair.Slots) (all []*fair.Hold) {
 	for h := s.Try(ctx, 1); h != nil; h = s.Try(ctx, 1) {
 		all = append(all, h)

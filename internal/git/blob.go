@@ -12,28 +12,29 @@ import (
 // Blob is the content of a file.
 type Blob struct {
 	ID string
-	// Size is in bytes.
+	// Size is the length in bytes.
 	Size int64
 
 	repository *Repository
-	// content is nil where there is too much of it to be held by whoever knows the blob.
+	// content is nil if it is too large to be held in memory.
 	content []byte
 }
 
 const (
-	// maxBlobs of those that are not held in memory are written at once: each takes a process.
+	// maxBlobs is the maximum number of blobs that are written at once without being held in memory. Each needs a process.
 	maxBlobs = 64
-	// blobTimeout is how long it may take to read a blob, which takes as long as somebody takes to receive it.
+	// blobTimeout limits the time to read a blob, which depends on how fast its receiver is.
 	blobTimeout = time.Hour
-	// smallBlob is how many bytes a blob has that is held without being counted, and heldBlob one that is written from memory.
+	// smallBlob is the maximum size of a blob that is held without being counted, and heldBlob of a blob that is written from memory, in
+	// bytes.
 	smallBlob, heldBlob = 64 << 10, maxResult - 300
-	// heldPatience is how long one waits for memory: fast clients make room for each other in no time.
+	// heldPatience is how long a blob waits for memory: fast clients soon release theirs.
 	heldPatience = time.Second
-	// piece is how much of what is in memory is written in one go.
+	// piece is the number of bytes that are written from memory at once.
 	piece = 256 << 10
 )
 
-// Blob returns the blob with an id. It is ErrObjectNotFound if there is no object of this id, or one of another type.
+// Blob returns the blob with an id. The error is ErrObjectNotFound if no object has this id, or if it has another type.
 func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 	if checkIDs(id) != nil {
 		return Blob{}, fmt.Errorf("blob %.100q: %w", id, ErrObjectNotFound)
@@ -51,9 +52,9 @@ func (r *Repository) Blob(ctx context.Context, id string) (Blob, error) {
 	})
 }
 
-// Write writes the content. One of up to 16 MiB is written from memory: those of more than 64 KiB if there is room in Options.Memory within
-// a second. Others are never in memory as a whole. The error is ErrBusy, before anything is written, where too many of those are written
-// already.
+// Write writes the content. A blob of up to 16 MiB is written from memory; if it has more than 64 KiB, there must be room in Options.Memory
+// within a second. Other blobs are never in memory as a whole. If too many of those are being written, Write returns ErrBusy before it
+// writes anything.
 func (b Blob) Write(ctx context.Context, w io.Writer) error {
 	if b.content != nil {
 		return writePieces(w, b.content)
@@ -93,7 +94,7 @@ func (b Blob) writeHeld(ctx context.Context, w io.Writer) error {
 	return writePieces(w, content)
 }
 
-// writePieces writes what is in memory piece by piece: the client has some time for each.
+// writePieces writes content from memory in pieces, because the client has a deadline for each piece.
 func writePieces(w io.Writer, content []byte) error {
 	for len(content) > 0 {
 		n := min(len(content), piece)
@@ -105,7 +106,7 @@ func writePieces(w io.Writer, content []byte) error {
 	return nil
 }
 
-// SHA256 returns the digest of the content alone, in hexadecimal digits, as sha256sum does. The error is that of Write.
+// SHA256 returns the SHA-256 digest of the content in hexadecimal digits, like sha256sum. It can return the errors of Write.
 func (b Blob) SHA256(ctx context.Context) (string, error) {
 	size := func(sum string) int { return len(sum) }
 	return recall(ctx, b.repository, hashing, b.ID, size, func(ctx context.Context) (string, error) {
@@ -117,7 +118,7 @@ func (b Blob) SHA256(ctx context.Context) (string, error) {
 
 const hashing = "hashing a blob"
 
-// Hashed reports whether SHA256 is known already, for which the content was read before.
+// Hashed reports whether the content was read before, so that SHA256 is already known.
 func (b Blob) Hashed() bool {
 	_, known := recalled[string](b.repository, hashing, b.ID)
 	return known

@@ -29,14 +29,14 @@ func TestABlobIsReadAsItWasCommitted(t *testing.T) {
 			}
 			r := bare(t, c)
 			for path, content := range map[string]string{"empty": "", "small": "a\x00b\n", "large": large} {
-				for range 2 { // found, and remembered
+				for range 2 { // the second time, from memory
 					b, err := r.Blob(t.Context(), c.Git(t, "rev-parse", "HEAD:"+path))
 					g.Expect(err).NotTo(HaveOccurred())
 					g.Expect(b.Size).To(Equal(int64(len(content))))
 					g.Expect(b.SHA256(t.Context())).To(Equal(fmt.Sprintf("%x", sha256.Sum256([]byte(content)))))
 					var out bytes.Buffer
 					g.Expect(b.Write(t.Context(), &out)).To(Succeed())
-					g.Expect(bytes.Equal(out.Bytes(), []byte(content))).To(BeTrue(), "%s", path) // they are too long to be printed
+					g.Expect(bytes.Equal(out.Bytes(), []byte(content))).To(BeTrue(), "%s", path) // the content is too long to print
 				}
 			}
 			for _, name := range []string{c.Git(t, "rev-parse", "HEAD"), c.Git(t, "rev-parse", "HEAD^{tree}"), strings.Repeat("0", 40), "HEAD:small", "-p"} {
@@ -104,7 +104,7 @@ func TestABlobIsWrittenFromMemoryWhereThereIsRoom(t *testing.T) {
 	content := strings.Repeat("0123456789abcde\n", 2<<16)
 	c.Commit(t, "middling", content)
 	c.Commit(t, "small", "x")
-	const room = 3 << 20 // for one
+	const room = 3 << 20 // room for one
 	e, err := git.NewEngine(t.Context(), git.Options{
 		Memory: fair.NewMemory("test", fair.Limits{Total: room, Wait: time.Minute}),
 		Slots:  git.Slots{Blobs: fair.Limits{Total: 1, Wait: 50 * time.Millisecond}},
@@ -119,7 +119,7 @@ func TestABlobIsWrittenFromMemoryWhereThereIsRoom(t *testing.T) {
 	}
 	middling := blob("middling")
 	ended := make(chan error, 2)
-	var held [2]turnstile // one from memory, and one that has the slot
+	var held [2]turnstile // one blob from memory, and one with the slot
 	for i := range held {
 		held[i] = turnstile{make(chan struct{}, len(content)), make(chan struct{})}
 		go func() { ended <- middling.Write(t.Context(), held[i]) }()

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// grace is the time between asking processes to end and the next step to it.
+// grace is the time between asking processes to end and the next, harder step.
 const grace = 3 * time.Second
 
-// keptStderr is how many bytes from the end of a command's standard error go into its Error.
+// keptStderr is the number of bytes from the end of a command's standard error that an Error contains.
 const keptStderr = 4 << 10
 
-// ErrOutputTooLarge is returned when git had more to say than the caller is ready to read.
+// ErrOutputTooLarge is returned if the output of git exceeds the limit of the caller.
 var ErrOutputTooLarge = errors.New("the output of git exceeds its limit")
 
 // Error is a git command that failed.
 type Error struct {
 	// Command is the subcommand, such as "fetch".
 	Command string
-	// ExitCode is -1 if the command did not start, or was ended by a signal.
+	// ExitCode is -1 if the command did not start or was ended by a signal.
 	ExitCode int
-	// Stderr is the end of what git said, without credentials.
+	// Stderr is the end of git's standard error, without credentials.
 	Stderr string
-	// Err is the cause: that of the context if it ended the command, a *LimitError where the server does not allow more, else that of
-	// package os/exec.
+	// Err is the cause: the error of the context if that ended the command, a *LimitError if a limit of the server did, and otherwise an
+	// error of package os/exec.
 	Err error
 }
 
@@ -54,32 +54,32 @@ type command struct {
 	settings []setting
 	stdin    io.Reader
 	stdout   io.Writer
-	progress io.Writer // sees standard error as well
-	secrets  []string  // never to be seen in an Error
-	nice     bool      // others go first
-	others   int       // processes that its caller has already
-	bounds   bounds    // past those of the engine
+	progress io.Writer // also receives standard error
+	secrets  []string  // must not appear in an Error
+	nice     bool      // runs with a lower priority
+	others   int       // the number of processes that its caller already has
+	bounds   bounds    // in place of those of the engine
 	within   bool      // another process waits for it
-	// accepted reports whether a push cannot be refused any more; nil for what is no push.
+	// accepted reports whether a push can no longer be refused; nil if the command is not a push.
 	accepted func() bool
-	// short is told why the command is ended for want of memory, before it is. It must not block. It may be nil.
+	// short is called with the reason before the command is ended because of a lack of memory. It must not block. It may be nil.
 	short func(*LimitError)
 }
 
-// spared reports whether the command is not to be ended for want of memory.
+// spared reports whether the command must not be ended because of a lack of memory.
 func (c command) spared() bool { return c.accepted != nil && c.accepted() }
 
-// complete reports whether the command has done what it was to do where git has found no fault. A push that it has refused is none.
+// complete reports whether the command has done its job when git exits without an error. A push that was refused has not.
 func (c command) complete() bool { return c.accepted == nil || c.accepted() }
 
-// light reports whether the command has its memory from the part that is kept for what others wait for. One that writes the content of a
-// blob has not: it has all of it in memory for as long as a client takes to read.
+// light reports whether the command gets its memory from the part that is reserved for short commands. A command that writes the content of
+// a blob does not, because it holds the content for as long as its client takes to read it.
 func (c command) light() bool {
 	return c.within || light[c.args[0]] && !slices.Contains(c.args, "blob")
 }
 
-// run runs git until it ends or ctx does, which ends all processes that git has started as well. It returns when stdin and
-// stdout are no longer used, so these must not block for good.
+// run runs git until it ends or ctx does, which also ends all processes that git has started. It returns once stdin and stdout are no
+// longer used, so these must not block forever.
 func (e *Engine) run(ctx context.Context, c command) error {
 	cmd := exec.CommandContext(ctx, e.binary, c.args...)
 	cmd.Dir = c.dir
@@ -104,7 +104,7 @@ func (e *Engine) run(ctx context.Context, c command) error {
 	}
 	has, err := e.start(ctx, cmd, b, c, early)
 	if err == nil {
-		err = cmd.Wait() // without a WaitDelay: it would cut off a client that is slow to take the last of the output
+		err = cmd.Wait() // no WaitDelay, which would cut off a client that is slow to read the last output
 	}
 	short := has.end()
 	early.end(c.dir)
@@ -139,20 +139,20 @@ func (e *Engine) output(ctx context.Context, limit int, c command) ([]byte, erro
 	return out.buffer.Bytes(), nil
 }
 
-// chunks are what is read from pipes. Most commands say little, and there are many of them.
+// chunks are buffers for reading from pipes. Most commands write little, and there are many commands.
 var chunks = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// filler is a writer that is filled from a pipe by way of a chunk that others have used before.
+// filler is a writer that uses a pooled chunk to read from a pipe.
 type filler struct{ io.Writer }
 
-// ReadFrom implements io.ReaderFrom, so that io.Copy does not make a buffer.
+// ReadFrom implements io.ReaderFrom, so that io.Copy does not allocate a buffer.
 func (f filler) ReadFrom(r io.Reader) (int64, error) {
 	chunk := chunks.Get().(*[32 << 10]byte)
 	defer chunks.Put(chunk)
 	return io.CopyBuffer(struct{ io.Writer }{f.Writer}, struct{ io.Reader }{r}, chunk[:])
 }
 
-// pooled returns w as a filler, unless the process writes to it without help.
+// pooled returns w as a filler, unless the process writes to it directly.
 func pooled(w io.Writer) io.Writer {
 	switch w.(type) {
 	case nil, *os.File:
@@ -162,7 +162,7 @@ func pooled(w io.Writer) io.Writer {
 	}
 }
 
-// capped is a buffer that refuses to grow beyond its limit, which ends the process that writes to it.
+// capped is a buffer with a limit. Exceeding it ends the process that writes to it.
 type capped struct {
 	buffer   bytes.Buffer
 	limit    int

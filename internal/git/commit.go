@@ -12,39 +12,39 @@ import (
 	"time"
 )
 
-// Commit is what stands in a commit.
+// Commit is a parsed commit.
 type Commit struct {
 	ID      string
 	Tree    string
 	Parents []string
 	Author  Signature
-	// Committer is who made the commit of what the author wrote.
+	// Committer is the person who committed the author's work.
 	Committer Signature
-	// Message is in UTF-8, as the names are, whatever encoding the commit says it is in; what is not is replaced.
+	// Message is in UTF-8, like the names, whatever the encoding of the commit is. Invalid characters are replaced.
 	Message string
 }
 
-// Signature is somebody and a time.
+// Signature is a person and a time.
 type Signature struct {
 	Name, Email string
-	// When is in the zone where it was. It is the beginning of 1970 where it cannot be read, and from the last day of 9999 on.
+	// When is in the time zone of the signature. It is the beginning of 1970 if it cannot be parsed, or from the last day of 9999 on.
 	When time.Time
 }
 
-// Title is the first paragraph of the message, on one line.
+// Title returns the first paragraph of the message, on one line.
 func (c *Commit) Title() string {
 	paragraph, _, _ := strings.Cut(strings.TrimLeft(c.Message, "\n"), "\n\n")
 	return strings.Join(strings.FieldsFunc(paragraph, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
 
-// maxCommit is how much of a commit is read, in bytes.
+// maxCommit is the number of bytes of a commit that are read.
 const maxCommit = 4 << 20
 
-// commitLimits are how much is kept of each commit where many are read.
+// commitLimits limit what is kept of each commit when many are read.
 type commitLimits struct {
-	// message is how long a message may be, in bytes, and parents how many a commit may have.
+	// message is the maximum length of a message, in bytes, and parents the maximum number of parents.
 	message, parents int
-	// total is how long all messages may be together. Once they are longer, brief is how long each of the others may be.
+	// total is the maximum length of all messages together. Once they exceed it, each further message is limited to brief.
 	total, brief int
 }
 
@@ -53,7 +53,7 @@ var (
 	wholeCommits  = commitLimits{message: math.MaxInt, parents: math.MaxInt, total: math.MaxInt}
 )
 
-// trim takes from a commit what is beyond the limits, where the messages before it are as long as text.
+// trim removes what exceeds the limits from a commit. text is the length of the messages before it.
 func (l commitLimits) trim(c *Commit, text int) {
 	longest := l.message
 	if text > l.total {
@@ -67,7 +67,7 @@ func (l commitLimits) trim(c *Commit, text int) {
 
 const ellipsis = "..."
 
-// beginning is what a text begins with, at most limit bytes and an ellipsis. It does not hold on to the rest.
+// beginning returns at most limit bytes of a text, followed by an ellipsis if it was cut. It does not keep the rest in memory.
 func beginning(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -75,23 +75,23 @@ func beginning(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + ellipsis
 }
 
-// Abridge returns the message of a commit or tag as lists have it: one of more than 16 KiB ends there, with "...".
+// Abridge returns the message of a commit or tag for a list: a message of more than 16 KiB is cut there, followed by "...".
 func Abridge(message string) string { return beginning(message, listedCommits.message) }
 
-// Listed returns the commit as lists have it: with its message abridged, and with 100 parents at most.
+// Listed returns the commit for a list: with an abridged message, and with at most 100 parents.
 func (c *Commit) Listed() *Commit {
 	listed := *c
 	listedCommits.trim(&listed, 0)
 	return &listed
 }
 
-// size is about how many bytes of memory the commit takes.
+// size returns the approximate size of the commit in memory, in bytes.
 func (c *Commit) size() int {
 	return len(c.Message) + 64*len(c.Parents) + len(c.Author.Name) + len(c.Author.Email) + len(c.Committer.Name) + len(c.Committer.Email) + 600
 }
 
-// ReadCommit returns the commit with an id. It is ErrObjectNotFound where there is none. Of one beyond 4 MiB it has what stands
-// before that, and a message that ends with "...". Nobody changes it.
+// ReadCommit returns the commit with an id. The error is ErrObjectNotFound if there is none. Of a commit of more than 4 MiB it returns the
+// part within that limit, with a message that ends with "...". Callers must not change the commit.
 func (r *Repository) ReadCommit(ctx context.Context, id string) (*Commit, error) {
 	if err := checkIDs(id); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (r *Repository) ReadCommit(ctx context.Context, id string) (*Commit, error)
 	})
 }
 
-// parseCommit reads a commit object: headers, of which those that begin with a space go on, an empty line and the message.
+// parseCommit parses a commit object: headers, which continue on lines that begin with a space, an empty line and the message.
 func parseCommit(id string, content []byte) (*Commit, error) {
 	c := &Commit{ID: id}
 	headers, text, _ := bytes.Cut(content, []byte("\n\n"))
@@ -139,13 +139,13 @@ func parseCommit(id string, content []byte) (*Commit, error) {
 	return c, nil
 }
 
-// maxTime is the beginning of the last day of the year 9999: RFC 3339 has no year beyond it, in any zone.
+// maxTime is the beginning of the last day of the year 9999: RFC 3339 cannot represent later years, in any time zone.
 const maxTime = 253402214400
 
-// maxSignature is how long the line about somebody may be, in bytes.
+// maxSignature is the maximum length of a line with a person, in bytes.
 const maxSignature = 1 << 10
 
-// parseSignature reads "Name <email> seconds zone". Old histories have worse; what cannot be read is left out.
+// parseSignature parses "Name <email> seconds zone". Old histories have malformed lines, of which it returns the parts that it can parse.
 func parseSignature(text string) Signature {
 	text = beginning(strings.ToValidUTF8(text, "\uFFFD"), maxSignature)
 	open, end := strings.Index(text, "<"), strings.LastIndex(text, ">")
@@ -160,7 +160,7 @@ func parseSignature(text string) Signature {
 	return s
 }
 
-// parseZone reads "+0130". A day or more is no offset.
+// parseZone parses "+0130". An offset of a day or more is invalid.
 func parseZone(text string) *time.Location {
 	n, err := strconv.Atoi(text)
 	if err != nil || len(text) != 5 || n == 0 || n <= -2360 || n >= 2360 {

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// NewCommit is a commit that is to be written.
+// NewCommit describes a commit to write.
 type NewCommit struct {
-	// Parent is the id of the commit that it follows; empty for one that follows none.
+	// Parent is the id of the parent commit; empty for a root commit.
 	Parent string
-	// Actions are done one after the other to what the parent has.
+	// Actions are applied in order to the tree of the parent.
 	Actions []Action
-	// Author and Committer are as in Commit. What Git does not allow in their names and addresses is left out.
+	// Author and Committer are as in Commit. Characters that Git does not allow in names and addresses are removed.
 	Author, Committer Signature
-	// Message is kept as it is. It is valid UTF-8.
+	// Message is stored unchanged. It must be valid UTF-8.
 	Message string
 }
 
 const (
-	// maxActions is how many actions a commit may have, and maxContents how many bytes their contents together.
+	// maxActions is the maximum number of actions of a commit, and maxContents the maximum size of their contents together, in bytes.
 	maxActions  = 10_000
 	maxContents = 64 << 20
 )
 
-// WriteCommit writes a commit and all that is new in it, and returns its id. No ref names it yet: if none ever does, the objects go
-// with the next garbage collection. Git checks them as it does those of a push. The error is an *ActionError for an action that cannot
-// be done, a *RefusedObjectError for what Git does not take, ErrObjectNotFound where the parent is no commit, and ErrCommitTooLarge
-// beyond 10,000 actions, 64 MiB of content, a message of 1 MiB, or 500,000 entries of all directories that are touched.
+// WriteCommit writes a commit and all its new objects, and returns its id. No ref names the commit yet; if none ever does, the garbage
+// collection removes the objects. Git checks them like the objects of a push. The error is an *ActionError for an action that cannot be
+// applied, a *RefusedObjectError for an object that Git rejects, ErrObjectNotFound if the parent is not a commit, and ErrCommitTooLarge for
+// more than 10,000 actions, 64 MiB of content, a message of 1 MiB, or 500,000 entries in the affected directories.
 func (r *Repository) WriteCommit(ctx context.Context, c NewCommit) (id string, err error) {
 	if err := c.checkSize(); err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (c NewCommit) checkSize() error {
 	return nil
 }
 
-// editTree begins to change the tree of a commit, or an empty one.
+// editTree returns an editor of the tree of a commit, or of an empty tree.
 func (r *Repository) editTree(ctx context.Context, commit string) (*treeEdit, error) {
 	if commit != "" {
 		c, err := r.ReadCommit(ctx, commit)
@@ -80,13 +80,13 @@ func (r *Repository) editTree(ctx context.Context, commit string) (*treeEdit, er
 		return nil, err
 	}
 	p := newPack(40)
-	if format[0].ID != "" { // every repository has the empty tree, under its own id
+	if format[0].ID != "" { // every repository has the empty tree, in its own format
 		p = newPack(longest)
 	}
 	return &treeEdit{repository: r, pack: p, root: &node{mode: modeDirectory, children: map[string]*node{}}}, nil
 }
 
-// checkLastCommits compares the commits that the actions expect with those that were the last to change their files.
+// checkLastCommits compares the last commits that changed the files with those that the actions expect.
 func (r *Repository) checkLastCommits(ctx context.Context, c NewCommit) error {
 	for _, a := range c.Actions {
 		if a.LastCommit == "" {
@@ -113,7 +113,7 @@ func (r *Repository) checkLastCommits(ctx context.Context, c NewCommit) error {
 	return nil
 }
 
-// object is what stands in the commit.
+// object returns the content of the commit object.
 func (c NewCommit) object(tree string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tree %s\n", tree)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
-	"github.com/go-git/go-git/v5/plumbing" // a reader of repositories that shares nothing with git
+	"github.com/go-git/go-git/v5/plumbing" // an implementation that is independent of git
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -198,7 +198,7 @@ func TestGitsOwnChecksHoldForACommit(t *testing.T) {
 	c.Git(t, "add", "link")
 	parent := c.Commit(t, "b", "2")
 	r := bare(t, c)
-	// What is dangerous in a work tree of another system, and what Git would do harm with.
+	// Paths that are dangerous in work trees of other systems, and paths with which Git could do harm.
 	for _, action := range []git.Action{
 		create("git~1/config", ""), create(".git. . ./config", ""), create(".g\u200cit/config", ""), create(`a\.git`, ""),
 		create(".git::$INDEX_ALLOCATION/config", ""),
@@ -248,7 +248,7 @@ func TestACommitExpectsWhoChangedAFileLast(t *testing.T) {
 	}
 }
 
-// model is what a tree is expected to have: modes and contents by path.
+// model is the expected tree: modes and contents by path.
 type model map[string]string
 
 // under reports whether the model has anything below a directory.
@@ -261,7 +261,7 @@ func (m model) under(dir string) bool {
 	return false
 }
 
-// inTheWay reports whether a file is where a directory would have to be.
+// inTheWay reports whether a file has the path of a directory of the given path.
 func (m model) inTheWay(path string) bool {
 	for i := range path {
 		if _, file := m[path[:i]]; file && path[i] == '/' {
@@ -271,7 +271,7 @@ func (m model) inTheWay(path string) bool {
 	return false
 }
 
-// put is the error of a new file at a path.
+// vacant returns the error for a new file at a path, or nil.
 func (m model) vacant(path string) error {
 	switch _, file := m[path]; {
 	case file:
@@ -294,7 +294,7 @@ func mode(executable *bool, otherwise string) string {
 	return "100644 "
 }
 
-// do does an action, or returns why it cannot be done.
+// do applies an action, or returns why it cannot be applied.
 func (m model) do(a git.Action) error {
 	from := a.Path
 	if a.Kind == git.MoveFile {
@@ -329,7 +329,7 @@ func (m model) do(a git.Action) error {
 	return nil
 }
 
-// randomAction is about one of few paths, often one that is there, so that many of them meet.
+// randomAction returns an action on one of a few paths, often on an existing one, so that actions collide.
 func randomAction(random *rand.Rand, there []string) git.Action {
 	path := func() string {
 		if len(there) > 0 && random.IntN(2) == 0 {
@@ -387,7 +387,7 @@ func TestCommitsOfRandomActionsHaveWhatAModelHas(t *testing.T) {
 		if commits := store.Git(t, "rev-list", "--count", "main"); commits < "20" || len(refused) != 4 {
 			t.Errorf("there are %s commits, and %v", commits, refused)
 		}
-		if format == "sha1" { // the reader knows no other
+		if format == "sha1" { // the only format that the reader supports
 			if got := independently(t, r, parent); !maps.Equal(got, is) {
 				t.Errorf("another reader finds %v, want %v", got, is)
 			}
@@ -395,7 +395,7 @@ func TestCommitsOfRandomActionsHaveWhatAModelHas(t *testing.T) {
 	}
 }
 
-// contents is what git finds in a commit.
+// contents returns what git reads from a commit.
 func contents(t *testing.T, r *git.Repository, commit string) model {
 	t.Helper()
 	entries, err := r.Tree(t.Context(), commit, "", true)
@@ -416,7 +416,7 @@ func contents(t *testing.T, r *git.Repository, commit string) model {
 	return found
 }
 
-// independently is what a reader finds that shares nothing with git.
+// independently returns what an implementation independent of git reads.
 func independently(t *testing.T, r *git.Repository, id string) model {
 	t.Helper()
 	storage := filesystem.NewStorage(osfs.New(r.Dir()), cache.NewObjectLRUDefault())

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Diff is what differs between two commits.
+// Diff has the differences between two commits.
 type Diff struct {
-	// Changes are in the order of Git. Past 10,000, or 4 MiB of paths, they are not listed, and Truncated is true.
+	// Changes are in Git's order. Beyond 10,000 changes, or 4 MiB of paths, they are omitted, and Truncated is true.
 	Changes   []Change
 	Truncated bool
-	// TimedOut says that the time was up before all was read: what is missing is not known.
+	// TimedOut says that the time ran out before everything was read, so it is not known what is missing.
 	TimedOut bool
 }
 
-// diffBounds are what is kept of a diff. Past that a change has no text.
+// diffBounds are the limits of a diff. Beyond them a change has no text.
 var diffBounds = diffLimits{changes: 10_000, paths: 4 << 20, files: 1_000, text: 200 << 10, lines: 50_000, bytes: 5 << 20}
 
-// renameLimit is how many files, removed and added, are compared with each other to find renamed ones.
+// renameLimit is the maximum number of removed and added files that are compared with each other to find renames.
 const renameLimit = "1000"
 
-// comparedFile is how large a file may be that is compared line by line, for which git needs up to seventy times as much memory.
+// comparedFile is the maximum size of a file that is compared line by line, for which git needs up to seventy times as much memory.
 const comparedFile = "8m"
 
-// timedOut carries a diff that is not to be remembered.
+// timedOut carries a diff that must not be remembered.
 type timedOut struct{ diff Diff }
 
 func (timedOut) Error() string { return "the time was up" }
 
-// Unwrap says that there may be more time for another one, who waits less.
+// Unwrap returns ErrBusy: another request, which waits less, may have more time.
 func (timedOut) Unwrap() error { return ErrBusy }
 
-// Diff compares two commits within a time. An empty from stands for nothing at all. Nobody changes what it returns.
+// Diff compares two commits within the given time. An empty from stands for the empty tree. Callers must not change the result.
 func (r *Repository) Diff(ctx context.Context, from, to string, patience time.Duration) (Diff, error) {
 	if err := checkIDs(to); err != nil {
 		return Diff{}, err
@@ -60,7 +60,7 @@ func (r *Repository) Diff(ctx context.Context, from, to string, patience time.Du
 	return d, err
 }
 
-// emptyTree is the id of the tree without entries, which every repository has, in the format of another id.
+// emptyTree returns the id of the tree without entries, which every repository has, in the format of another id.
 func emptyTree(like string) string {
 	if len(like) == 40 {
 		return "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -96,8 +96,8 @@ func (r *Repository) diff(ctx context.Context, from, to string, patience time.Du
 	}
 }
 
-// pipe runs a command and lets read read what it says. The command ends when read does, early or not. Its failure counts only
-// if read has read all without one.
+// pipe runs a command and passes its output to read. The command ends when read returns, even if that is early. An error of the command
+// counts only if read has read everything without an error.
 func (r *Repository) pipe(ctx context.Context, c command, read func(io.Reader) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

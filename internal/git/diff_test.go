@@ -15,10 +15,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// patience is more than any comparison here takes.
+// patience is longer than any comparison of these tests takes.
 const patience = time.Minute
 
-// texts are the patches that git shows of a comparison, one after the other, from the lines that name the files on.
+// texts returns git's patches for a comparison, in order, each beginning with the lines that name the files.
 func texts(t *testing.T, c *gittest.Client, from, to string) (all []string) {
 	t.Helper()
 	whole := c.Git(t, "-c", "core.quotePath=true", "diff", "--find-renames", "--no-color", "--submodule=short", from, to) + "\n"
@@ -104,7 +104,7 @@ func TestADiffIsThatOfGit(t *testing.T) {
 					from = c.Git(t, "hash-object", "-t", "tree", "/dev/null")
 				}
 				want := texts(t, c, from, pair[1])
-				for range 2 { // found, and remembered
+				for range 2 { // the second time, from memory
 					d, err := r.Diff(t.Context(), pair[0], pair[1], patience)
 					g.Expect(err).NotTo(HaveOccurred())
 					g.Expect(d.TimedOut).To(BeFalse())

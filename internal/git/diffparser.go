@@ -9,41 +9,41 @@ import (
 	"strings"
 )
 
-// Change is a file that two commits have differently. One that becomes another kind of thing, such as a link, is two: its end
-// and its beginning.
+// Change is a file that differs between two commits. A file that becomes another type, such as a link, has two changes: a removal and an
+// addition.
 type Change struct {
-	// OldPath and NewPath are the same but for a renamed file.
+	// OldPath and NewPath differ only for a renamed file.
 	OldPath, NewPath string
-	// OldMode and NewMode have six octal digits; they are empty where there is no file before or after.
+	// OldMode and NewMode have six octal digits. They are empty if there is no file before or after.
 	OldMode, NewMode string
-	// Names are the lines that name both files in a diff; empty where no lines differ.
+	// Names are the lines of a diff that name both files; empty if no lines differ.
 	Names string
-	// Text is the hunks, or a line about binary files; empty where nothing but the name or mode has changed.
+	// Text has the hunks, or a line about binary files; empty if only the name or mode has changed.
 	Text string
-	// TooLarge says that there is a text, and that it is beyond the limits.
+	// TooLarge says that the text exists but exceeds the limits.
 	TooLarge bool
 }
 
-// diffLimits are how much of a diff is kept.
+// diffLimits limit the size of a diff.
 type diffLimits struct {
-	// changes are listed, with so many bytes of paths; all further ones are as if they were not there. The first files of them have
-	// a text.
+	// changes is the maximum number of listed changes, and paths the maximum size of their paths in bytes; further changes are ignored.
+	// Only the first files of them have a text.
 	changes, paths, files int
-	// text is how many bytes the text of a file may have; all together may have lines and bytes.
+	// text is the maximum size of the text of a file in bytes; lines and bytes are limits for all texts together.
 	text, lines, bytes int
 }
 
-// maxPath is how long a path may be, in bytes. File systems end far before.
+// maxPath is the maximum length of a path in bytes. The limits of file systems are far lower.
 const maxPath = 64 << 10
 
-// diffParser reads what `git diff-tree -r --raw -p -z` says: all changes, and then the text of each.
+// diffParser parses the output of `git diff-tree -r --raw -p -z`: all changes, and then the text of each.
 type diffParser struct {
 	in     *bufio.Reader
 	limits diffLimits
 	// changes is nil until all of them are known.
 	changes []Change
-	more    int // how many are not listed
-	paths   int // how long those are that are listed
+	more    int // the number of changes that are not listed
+	paths   int // the size of the listed paths
 
 	text, names  bytes.Buffer
 	lines, bytes int
@@ -51,7 +51,7 @@ type diffParser struct {
 
 var errDiff = errors.New("the output of git diff-tree is not as expected")
 
-// parse reads until the end, or until nothing more can be kept. After an error, complete says what was read before.
+// parse reads to the end, or until nothing more can be kept. After an error, complete returns what was read before.
 func (p *diffParser) parse() error {
 	if err := p.readChanges(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (p *diffParser) parse() error {
 	return p.readTexts()
 }
 
-// readChanges reads ":<mode> <mode> <id> <id> <status>\0<path>\0", with a second path for a renamed file, up to an empty one.
+// readChanges parses ":<mode> <mode> <id> <id> <status>\0<path>\0", with a second path for a renamed file, up to an empty line.
 func (p *diffParser) readChanges() error {
 	for {
 		meta, err := p.field()
@@ -110,7 +110,7 @@ func (p *diffParser) add(c Change) {
 	p.changes = append(p.changes, c)
 }
 
-// field reads up to the next zero byte. The error is io.EOF where there is nothing at all.
+// field reads up to the next zero byte. The error is io.EOF if there is nothing to read.
 func (p *diffParser) field() (string, error) {
 	var all []byte
 	for {
@@ -138,17 +138,17 @@ func (p *diffParser) path() (string, error) {
 	return path, err
 }
 
-// part is what a line belongs to.
+// part is the part of a patch that a line belongs to.
 type part int
 
 const (
-	inHeader part = iota // the change has told already what it says
+	inHeader part = iota // the raw change already has this information
 	inNames
 	inText
 )
 
-// readTexts reads patches: some lines about a file, two that name it, and hunks. Within hunks no line begins with a letter. It
-// keeps what there is room for, piece by piece, since a line may be as long as a file.
+// readTexts parses patches: some lines about a file, two that name it, and hunks. No line of a hunk begins with a letter. It keeps what
+// there is room for, piece by piece, because a line can be as long as a file.
 func (p *diffParser) readTexts() error {
 	current, at, begins := -1, inHeader, true
 	for {
@@ -185,7 +185,7 @@ func (p *diffParser) readTexts() error {
 	}
 }
 
-// next is the part of a line that follows one of p.
+// next returns the part of a line that follows a line of part p.
 func (p part) next(line []byte) part {
 	switch {
 	case p == inText:
@@ -199,7 +199,7 @@ func (p part) next(line []byte) part {
 	}
 }
 
-// keep adds a piece of a line to the current change. It reports whether there is no room for anything more.
+// keep adds a piece of a line to the current change. It reports whether there is no more room.
 func (p *diffParser) keep(current int, at part, piece []byte) (full bool) {
 	c := &p.changes[current]
 	switch {
@@ -218,7 +218,7 @@ func (p *diffParser) keep(current int, at part, piece []byte) (full bool) {
 	return false
 }
 
-// finish gives a change its text.
+// finish sets the text of a change.
 func (p *diffParser) finish(current int) {
 	if current >= 0 && current < len(p.changes) && !p.changes[current].TooLarge {
 		p.changes[current].Text, p.changes[current].Names = p.text.String(), p.names.String()
@@ -227,10 +227,10 @@ func (p *diffParser) finish(current int) {
 	p.names.Reset()
 }
 
-// errOverflow ends the reading when the limits are reached.
+// errOverflow ends parsing when the limits are reached.
 var errOverflow = errors.New("the diff is beyond its limits")
 
-// overflow leaves all changes from one on without a text.
+// overflow marks all changes after the given one as too large.
 func (p *diffParser) overflow(from int) error {
 	for i := from; i < len(p.changes); i++ {
 		p.changes[i].TooLarge = true

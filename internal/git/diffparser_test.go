@@ -10,7 +10,7 @@ import (
 
 const record = ":100644 100644 0123 4567 M\x00%s\x00"
 
-// diffOf is what git says of files that are changed, each with lines.
+// diffOf returns git's output for changed files, each with a number of lines.
 func diffOf(lines map[string]int, names ...string) string {
 	var b strings.Builder
 	for _, n := range names {
@@ -34,7 +34,7 @@ func TestADiffHasLimits(t *testing.T) {
 	wide := diffLimits{changes: 100, paths: 100, files: 100, text: 1 << 20, lines: 1000, bytes: 1 << 20}
 	for name, tt := range map[string]struct {
 		change func(*diffLimits)
-		// texts are those of a, b and c: their length, or -1 for one that is too large; of none where it is not listed.
+		// texts are the lengths of the texts of a, b and c, or -1 for a text that is too large; unlisted files have none.
 		texts []int
 		err   error
 	}{

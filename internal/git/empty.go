@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// branchesDir is where the branches are, in the directory of a repository and in the names of refs.
+// branchesDir is the directory of the branches in a repository, and the prefix of their ref names.
 const branchesDir = "refs/heads"
 
-// shownEmpty bounds of how many repositories an engine remembers whether they have a branch.
+// shownEmpty is the maximum number of repositories for which an engine remembers whether they have a branch.
 const shownEmpty = 16384
 
-// tick is longer than the time in which a file system may give two changes the same time.
+// tick is longer than the timestamp granularity of a file system, within which two changes can have the same time.
 const tick = time.Second
 
-// emptiness is whether a repository has no branch, and the file that changes before that does.
+// emptiness says whether a repository has no branch. It has the file that changes before that does.
 type emptiness struct {
 	empty   bool
 	path    string
 	witness os.FileInfo
 }
 
-// stands reports whether the file is as it was.
+// stands reports whether the file has not changed.
 func (e emptiness) stands() bool {
 	now, err := os.Lstat(e.path)
 	return err == nil && os.SameFile(now, e.witness) && now.ModTime().Equal(e.witness.ModTime())
 }
 
-// Empty reports whether the repository has no branch. It looks at files alone (gitrepository-layout(5)) and starts no process. As
-// long as a repository stays as it is, one look at one file is enough.
+// Empty reports whether the repository has no branch. It reads only files (gitrepository-layout(5)) and starts no process. As long as a
+// repository does not change, it reads the attributes of one file.
 func (r *Repository) Empty() (bool, error) {
 	if known, ok := r.engine.empties.Get(r.dir); ok && known.(emptiness).stands() {
 		return known.(emptiness).empty, nil
@@ -50,10 +50,12 @@ func (r *Repository) Empty() (bool, error) {
 	return now.empty, nil
 }
 
-// emptiness looks for branches. The directory of the branches is the witness where it has one right in it, or nothing at all: a branch
-// is made and removed there, and only packed afterwards. The file of packed refs is the witness of a packed branch: it is
-// written anew without it. There is no witness where the branches are in directories of that directory alone, or of what has
-// changed so lately that it may change once more at the same time.
+// emptiness looks for branches, and chooses a witness: a file or directory that changes before the answer does.
+//
+// If the directory of the branches contains a branch directly, or is empty, it is the witness, because a branch is created and removed
+// there and only packed afterwards. For a packed branch, the file of packed refs is the witness, because git rewrites it without the
+// branch. There is no witness if branches are only in subdirectories, or if the witness changed so recently that it could change again with
+// the same timestamp.
 func (r *Repository) emptiness() (e emptiness, err error) {
 	if err := r.Check(); err != nil {
 		return e, err
@@ -94,7 +96,7 @@ func (r *Repository) emptiness() (e emptiness, err error) {
 	return e, nil
 }
 
-// lstat returns nil for what does not exist.
+// lstat returns nil for a path that does not exist.
 func lstat(path string) (os.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +108,7 @@ func lstat(path string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// hasFile reports whether there is a file right in a directory, and otherwise whether there are directories.
+// hasFile reports whether a directory directly contains a file, and if not, whether it contains directories.
 func hasFile(dir string) (file, directories bool, err error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,11 +135,11 @@ func hasFile(dir string) (file, directories bool, err error) {
 	}
 }
 
-// hasFileBelow reports whether there is a file anywhere below a directory. git leaves directories behind.
+// hasFileBelow reports whether a directory or its subdirectories contain a file. git leaves empty directories behind.
 func hasFileBelow(dir string) (found bool, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed in the meantime
 			return nil
 		case err != nil:
 			return err
@@ -153,7 +155,7 @@ func hasFileBelow(dir string) (found bool, err error) {
 	return found, nil
 }
 
-// packsRef reports whether a file of packed refs has one in it whose name begins like this. The refs are in the order of their names.
+// packsRef reports whether a file of packed refs contains a ref with this prefix. The refs are sorted by name.
 func packsRef(file, prefix string) (found bool, err error) {
 	err = packedRefs(file, func(name []byte) bool {
 		found = bytes.HasPrefix(name, []byte(prefix))
@@ -162,7 +164,7 @@ func packsRef(file, prefix string) (found bool, err error) {
 	return found, err
 }
 
-// packedRefs calls more with the names of the refs in a file of packed refs, as long as it says so.
+// packedRefs calls more with the names of the refs in a file of packed refs until more returns false.
 func packedRefs(file string, more func(name []byte) bool) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,7 @@ func TestEmpty_isTrueUntilThereIsABranch(t *testing.T) {
 	g.Expect(r.Empty()).To(BeTrue())
 }
 
-// A repository whose files are older than a file system's tick is looked at by one of them alone.
+// For a repository whose files are older than a file system's tick, Empty looks at only one file.
 func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 	g := NewWithT(t)
 	r, err := newEngine(t).Repository(t.TempDir(), "a.git")
@@ -52,7 +52,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 	in := func(args ...string) string { return c.Git(t, append([]string{"--git-dir=" + r.Dir()}, args...)...) }
 	c.Git(t, "push", "--quiet", r.Dir(), "main:refs/tags/v1")
 
-	// Every change has a time of its own, and all are long ago.
+	// Every change has a distinct time, and all times are long ago.
 	at := time.Now().Add(-time.Hour)
 	settle := func(before map[string]time.Time) map[string]time.Time {
 		after := map[string]time.Time{}
@@ -86,7 +86,7 @@ func TestEmpty_followsEveryChangeOfARepositoryThatWasAtRest(t *testing.T) {
 			did = []string{"update-ref", "-d", ref}
 		case 3:
 			did = []string{"pack-refs", "--all", "--prune"}
-		case 4: // what git leaves behind when it is killed
+		case 4: // what git leaves behind if it is killed
 			did = []string{"version"}
 			g.Expect(os.MkdirAll(filepath.Join(r.Dir(), "refs/heads/topic/deep"), 0o700)).To(Succeed())
 		}

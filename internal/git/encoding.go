@@ -4,17 +4,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	// They have the tables of the encodings that commits are in, and know their names: the registered ones, and those in use.
+	// These have the tables of the encodings of commits, and know their registered and common names.
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
 )
 
-// registered turns names of encodings that only Git knows into those of the registry.
+// registered converts names of encodings that only Git knows to registered names.
 var registered = strings.NewReplacer("iso8859", "iso-8859", "latin-1", "latin1")
 
-// findEncoding returns the encoding that a commit names. It is nil for one that is unknown, or in which a commit is not to be read:
-// Git looks for headers, names and addresses in ASCII.
+// findEncoding returns the encoding that a commit names. It is nil for an unknown encoding, and for encodings that are not supersets of
+// ASCII, because Git looks for headers, names and addresses in ASCII.
 func findEncoding(name string) encoding.Encoding {
 	name = registered.Replace(strings.ToLower(name))
 	found, _ := ianaindex.IANA.Encoding(name)
@@ -30,8 +30,8 @@ func findEncoding(name string) encoding.Encoding {
 	return found
 }
 
-// decode turns texts that are in an encoding into UTF-8. As Git does, it leaves them all alone where one of them is not in it, or
-// there is no such encoding.
+// decode converts texts in an encoding to UTF-8. Like Git, it leaves all of them unchanged if one of them is invalid in that encoding, or
+// if the encoding is unknown.
 func decode(name string, texts ...*string) {
 	from := findEncoding(name)
 	if from == nil {

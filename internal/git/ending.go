@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// followersAgain is the time between two looks at whom git has started meanwhile.
+// followersAgain is the interval at which processes are listed that git has started in the meantime.
 const followersAgain = 100 * time.Millisecond
 
-// ending ends the processes of a command before their time: because nobody waits for them any more, or for want of memory.
+// ending ends the processes of a command early, because nobody waits for them any more or because of a lack of memory.
 //
-// git removes its lock files when it is told to end, but not the objects of a push: those it removes when what it has started has failed.
-// So a push is told by way of that. Git goes on to tell its client, removes the objects, and ends. Whoever has not ended after a while is
-// told to end, and after another while killed; then what the push has left is removed here.
+// When git is asked to end, it removes its lock files, but not the objects of a push. It removes those when a process that it started has
+// failed. So for a push, the child processes are asked to end first; git then informs its client, removes the objects, and ends. Processes
+// that have not ended after a grace period are asked to end, and after another one they are killed. In that case ending removes what the
+// push has left.
 type ending struct {
 	// push says that the command is a push.
 	push bool
 
 	mu    sync.Mutex
 	group int
-	// begun is when it was; zero as long as nobody has asked for it.
+	// begun is the time at which the end was requested; zero before that.
 	begun time.Time
-	// asked says that all of the group were told, and over that the leader has ended.
+	// asked says that all processes of the group were asked to end, and over that the leader has ended.
 	asked, over bool
 	next        *time.Timer
-	// quarantines are the names of the directories that the objects of the push lie in.
+	// quarantines are the names of the directories with the objects of the push.
 	quarantines map[string]struct{}
 }
 
-// begin ends the processes of a group. It does not wait for them.
+// begin starts to end the processes of a group. It does not wait for them.
 func (e *ending) begin(group int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,7 +51,7 @@ func (e *ending) again() {
 	}
 }
 
-// step does what is due.
+// step takes the next step if it is due.
 func (e *ending) step() {
 	switch {
 	case e.push && time.Since(e.begun) < grace:
@@ -65,7 +66,7 @@ func (e *ending) step() {
 	}
 }
 
-// tellFollowers tells the processes of the group to end, apart from the leader.
+// tellFollowers asks the processes of the group to end, except the leader.
 func (e *ending) tellFollowers() {
 	for _, pid := range followers(e.group) {
 		if name := quarantineOf(pid); quarantineName.MatchString(name) {
@@ -75,7 +76,7 @@ func (e *ending) tellFollowers() {
 	}
 }
 
-// end is called when the leader has ended, for whatever reason, with the directory of the repository.
+// end must be called when the leader has ended for any reason, with the directory of the repository.
 func (e *ending) end(dir string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,8 +85,8 @@ func (e *ending) end(dir string) {
 		return
 	}
 	e.next.Stop()
-	_ = syscall.Kill(-e.group, syscall.SIGKILL) // whoever of the group has outlived its leader
+	_ = syscall.Kill(-e.group, syscall.SIGKILL) // processes of the group that have outlived the leader
 	for name := range e.quarantines {
-		_ = os.RemoveAll(filepath.Join(dir, "objects", name)) // what stays is stale one day
+		_ = os.RemoveAll(filepath.Join(dir, "objects", name)) // leftovers become stale and are removed later
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// unfinished is the push of a commit of 64 MiB, which somebody has in memory as a whole, and of which the last bytes do not come.
+// unfinished is the push of a 64 MiB commit, which a process holds in memory as a whole, and whose last bytes are not sent.
 type unfinished struct {
 	client *io.PipeWriter
 	answer bytes.Buffer
 	ended  chan error
 }
 
-// pushUnfinished sends the beginning of a push by a client with these capabilities.
+// pushUnfinished sends the beginning of a push from a client with these capabilities.
 func pushUnfinished(ctx context.Context, t *testing.T, r *git.Repository, capabilities string, accepted bool) *unfinished {
 	t.Helper()
 	pack := bytes.NewBufferString("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x90\x80\x80\x80\x02")
@@ -57,7 +57,7 @@ func pushUnfinished(ctx context.Context, t *testing.T, r *git.Repository, capabi
 	return u
 }
 
-// end lets the client go away, and returns why the push has ended.
+// end disconnects the client, and returns the error of the push.
 func (u *unfinished) end(t *testing.T) error {
 	t.Helper()
 	if err := u.client.Close(); err != nil {
@@ -72,7 +72,7 @@ func (u *unfinished) end(t *testing.T) error {
 	}
 }
 
-// unpacked is what a push that runs has put somewhere, and the locks of a repository.
+// unpacked returns a function that lists the files that a running push has unpacked, and the locks of a repository.
 func unpacked(r *git.Repository) func() []string {
 	return func() []string {
 		objects, _ := filepath.Glob(r.Dir() + "/objects/tmp_objdir-*")
@@ -81,7 +81,7 @@ func unpacked(r *git.Repository) func() []string {
 	}
 }
 
-// What is ended cleans up: a push that left its objects behind would fill the quota of the repository.
+// A push that is ended must clean up: leftover objects would use up the quota of the repository.
 func TestPush_leavesNothingBehindForWantOfMemory(t *testing.T) {
 	const why = "This was ended because it takes more memory than there is: the server allows all Git processes together 100 MiB. " +
 		"Ask for less, or try again later."
@@ -110,7 +110,7 @@ func TestPush_leavesNothingBehindForWantOfMemory(t *testing.T) {
 	}
 }
 
-// What was accepted is carried through.
+// A push that was accepted must complete.
 func TestPush_isNotEndedForWantOfMemoryOnceAccepted(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
@@ -140,7 +140,7 @@ func TestPush_leavesNothingBehindWhenCancelled(t *testing.T) {
 	g.Expect(push.end(t)).To(MatchError(gone))
 }
 
-// Where git had to be killed, what it would have removed is removed for it.
+// If git had to be killed, the engine removes what git would have removed.
 func TestPush_leavesNothingBehindWhenKilled(t *testing.T) {
 	g := NewWithT(t)
 	c := gittest.New(t, "sha1")
@@ -156,7 +156,7 @@ exec `+binary+` "$@"`)})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	push := pushUnfinished(ctx, t, r, "report-status", false)
-	other := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-other") // of a push that runs
+	other := filepath.Join(r.Dir(), "objects/tmp_objdir-incoming-other") // belongs to another running push
 	g.Expect(os.Mkdir(other, 0o755)).To(Succeed())
 	g.Eventually(unpacked(r)).WithTimeout(time.Minute).Should(HaveLen(2))
 	cancel()

@@ -1,8 +1,8 @@
-// Package git is the Git engine: bare repositories on storage directories, worked on by the git binary.
+// Package git is the Git engine: it uses the git binary to work on bare repositories in storage directories.
 //
-// An Engine knows the binary and runs it in an environment of its own: nothing that the machine, the service's user or the
-// caller's environment configures for git has an effect. It keeps processes by which it reads objects, which Close ends. A
-// Repository is a cheap handle on one directory; it holds nothing open. All methods may be called from several goroutines at once.
+// An Engine runs the binary in a clean environment, so the git configuration of the machine, of the service's user and of the caller's
+// environment has no effect. It keeps processes that read objects; Close ends them. A Repository is a cheap handle on a directory and holds
+// nothing open. All methods are safe for concurrent use.
 package git
 
 import (
@@ -23,31 +23,32 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// InternalRefs is the prefix of refs that the server keeps for itself: clients neither see nor change them.
+// InternalRefs is the prefix of refs that the server uses internally: clients can neither see nor change them.
 const InternalRefs = "refs/forgeplane/"
 
 // Options configure an Engine.
 type Options struct {
-	// Binary is the git to run, a path or a name to be found in PATH. "git" if empty.
+	// Binary is the git to run: a path, or a name to look up in PATH. The default is "git".
 	Binary string
-	// ReaderIdle is how long a process that reads objects waits for its next use. 10 seconds if 0.
+	// ReaderIdle is how long an idle process that reads objects is kept. The default is 10 seconds.
 	ReaderIdle time.Duration
-	// CommandTimeout is how long a command on a repository takes whose context has no deadline. A minute if 0.
+	// CommandTimeout limits a command on a repository if its context has no deadline. The default is a minute.
 	CommandTimeout time.Duration
-	// Limits are those of all repositories and processes.
+	// Limits are the limits of all repositories and processes.
 	Limits Limits
-	// Slots are shared by those who call.
+	// Slots are shared by all callers.
 	Slots Slots
-	// Memory is what this process itself holds for those who call: files and archives while they are taken. Any amount if nil.
+	// Memory limits what this process itself holds for its callers: files and archives while clients read them. nil means no limit.
 	Memory *fair.Memory
-	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. 30 seconds if 0.
+	// MemoryWait is how long a command waits for its part of Limits.MemoryTotal. The default is 30 seconds.
 	MemoryWait time.Duration
-	// Scratch returns a directory of this process alone for what a command needs for a moment, and is asked each time: nobody else can
-	// write into it, or replace it. What was left there of a process that was killed is removed. The directory for temporary files if nil.
+	// Scratch returns a directory for short-lived files of commands. It is called each time. The directory must belong to this process
+	// alone, so that nobody else can write to it or replace it. What killed processes left there is removed. If Scratch is nil, the
+	// directory for temporary files is used.
 	Scratch func() (string, error)
 }
 
-// commandTimeout is what CommandTimeout is if nobody says it.
+// commandTimeout is the default of CommandTimeout.
 const commandTimeout = time.Minute
 
 // Engine runs the git binary.
@@ -58,18 +59,18 @@ type Engine struct {
 	bounds  bounds
 	memory  *memory
 	crowds  crowds
-	// halts says that processes are bounded while they are halted.
+	// halts says that limits are set while a process is halted.
 	halts   bool
 	readers *readers
 	results *results
 	asking  asking
-	// empties has an emptiness by the directory of a repository.
+	// empties maps the directory of a repository to an emptiness.
 	empties *lru.Cache
-	// layouts has a layout by its layoutKind.
+	// layouts maps a layoutKind to a layout.
 	layouts sync.Map
-	// patience is for a command of which nobody has said how long it may take.
+	// patience is the timeout of a command without another one.
 	patience time.Duration
-	// What callers share.
+	// The slots that callers share.
 	walks, archives, blobs *fair.Slots
 	held                   *fair.Memory
 	limits                 Limits
@@ -77,11 +78,11 @@ type Engine struct {
 	scratch                func() (string, error)
 }
 
-// Version is that of the git binary. What a vendor or a candidate has behind it, as in 2.39.5.windows.1, does not count.
+// Version is the version of a git binary. Suffixes of vendors and release candidates, as in 2.39.5.windows.1, are ignored.
 type Version struct{ Major, Minor, Patch int }
 
-// Needed is the oldest version that can be used: those before it can be made to write past their memory by what lies in a
-// repository (CVE-2022-41903, CVE-2022-23521).
+// Needed is the oldest supported version. In older ones, the content of a repository can cause writes beyond allocated memory
+// (CVE-2022-41903, CVE-2022-23521).
 var Needed = Version{2, 39, 1}
 
 // AtLeast reports whether v is w or newer.
@@ -91,7 +92,7 @@ func (v Version) AtLeast(w Version) bool {
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// NewEngine looks for the git binary and asks for its version. The error says what to install where it is missing or too old.
+// NewEngine finds the git binary and determines its version. If the binary is missing or too old, the error says what to install.
 func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	if o.Binary == "" {
 		o.Binary = "git"
@@ -128,7 +129,7 @@ func NewEngine(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// answer runs the first command, and finds out by it how processes can be bounded: some sandboxes do not allow to halt them.
+// answer runs the first command, and so determines how to limit processes: some sandboxes do not allow halting them.
 func (e *Engine) answer(ctx context.Context, args ...string) ([]byte, error) {
 	e.halts = true
 	out, err := e.output(ctx, 1024, command{args: args})
@@ -140,7 +141,7 @@ func (e *Engine) answer(ctx context.Context, args ...string) ([]byte, error) {
 	return e.output(ctx, 1024, command{args: args})
 }
 
-// Close ends the processes that wait for their next use. Objects cannot be read through the engine any more.
+// Close ends the idle processes. The engine can no longer read objects afterwards.
 func (e *Engine) Close() {
 	e.readers.close()
 	e.results.StopAllGoroutines()
@@ -158,13 +159,13 @@ func parseVersion(text string) (Version, error) {
 	}
 	var number [3]int
 	for i := range number {
-		number[i], _ = strconv.Atoi(m[i+1]) // one that is not there is 0
+		number[i], _ = strconv.Atoi(m[i+1]) // a missing number is 0
 	}
 	return Version{number[0], number[1], number[2]}, nil
 }
 
-// environment is all that a git process sees of the world, but for settings of a single command. No GIT_ variable is
-// inherited; of the rest, only what finding helpers, temporary files, proxies and certificate authorities takes.
+// environment returns the environment of a git process, except for settings of a single command. It inherits no GIT_ variable, and of the
+// other variables only those for finding helpers, temporary files, proxies and certificate authorities.
 func environment(getenv func(string) string) []string {
 	env := []string{
 		"LC_ALL=C",
@@ -189,28 +190,28 @@ func environment(getenv func(string) string) []string {
 	return env
 }
 
-// setting is a line of configuration. It outranks what stands in a repository.
+// setting is a configuration setting. It overrides the configuration of a repository.
 type setting struct{ key, value string }
 
-// unpackLimit is from how many objects on they stay in a pack: syncing one takes less time than syncing each of them.
+// unpackLimit is the number of objects from which on they stay in a pack: syncing one pack is faster than syncing each object.
 const unpackLimit = 10
 
-// settings hold for every command.
+// settings apply to every command.
 var settings = slices.Concat([]setting{
-	{"safe.directory", "*"},         // repositories may belong to another uid, as on a shared volume
-	{"protocol.allow", "never"},     // no command but Import talks to the network
-	{"core.hooksPath", "/dev/null"}, // no hook but that of Serve
+	{"safe.directory", "*"},         // repositories can belong to another uid, for example on a shared volume
+	{"protocol.allow", "never"},     // only Import and Push use the network
+	{"core.hooksPath", "/dev/null"}, // only Serve uses hooks
 	{"core.fsmonitor", "false"},
-	{"gc.auto", "0"}, // housekeeping has its own time
+	{"gc.auto", "0"}, // maintenance runs separately
 	{"maintenance.auto", "false"},
 	{"receive.autogc", "false"},
-	// What a client was told to be stored must survive a power cut: by default git does not sync loose objects.
+	// Data that a client was told is stored must survive a power failure. By default, git does not sync loose objects.
 	{"core.fsync", "committed,derived-metadata"},
 	{"receive.unpackLimit", strconv.Itoa(unpackLimit)},
-	// The memory and the processors of one process.
+	// Limit the memory and the processors of one process.
 	{"pack.threads", "1"}, {"index.threads", "1"}, {"fetch.parallel", "1"},
 	{"pack.windowMemory", "64m"}, {"pack.deltaCacheSize", "64m"}, {"core.deltaBaseCacheLimit", "32m"},
-	{"core.bigFileThreshold", "32m"}, // what is larger is never in memory as a whole
+	{"core.bigFileThreshold", "32m"}, // larger files are never in memory as a whole
 	{"receive.fsckObjects", "true"},
 	{"fetch.fsckObjects", "true"},
 	{"transfer.hideRefs", InternalRefs},
@@ -218,7 +219,7 @@ var settings = slices.Concat([]setting{
 	{"uploadpack.allowAnySHA1InWant", "true"},
 }, ignored("receive.fsck."), ignored("fetch.fsck."))
 
-// ignored are flaws that old histories have and that hurt nobody.
+// ignored are flaws that old histories have and that do no harm.
 func ignored(prefix string) []setting {
 	var all []setting
 	for _, flaw := range []string{
@@ -229,7 +230,7 @@ func ignored(prefix string) []setting {
 	return all
 }
 
-// configuration renders settings as environment variables, which unlike arguments no other user of the machine can see.
+// configuration returns settings as environment variables, which other users of the machine cannot see, unlike arguments.
 func configuration(extra []setting) []string {
 	all := slices.Concat(settings, extra)
 	env := make([]string, 0, 2*len(all)+1)

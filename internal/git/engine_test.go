@@ -46,7 +46,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The environment of whoever starts the service must not reach git: GIT_DIR alone would turn every answer wrong.
+// The environment of the service must not affect git: GIT_DIR alone would make every answer wrong.
 func TestTheEnvironmentIsNotInherited(t *testing.T) {
 	for name, value := range map[string]string{
 		"GIT_DIR": "/nonexistent", "GIT_OBJECT_DIRECTORY": "/nonexistent", "GIT_EXEC_PATH": "/nonexistent",
@@ -64,7 +64,7 @@ func TestTheEnvironmentIsNotInherited(t *testing.T) {
 	}
 }
 
-// badHome has a configuration that makes every git command fail.
+// badHome returns a home directory whose configuration makes every git command fail.
 func badHome(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func badHome(t *testing.T) string {
 
 func TestCancellingEndsTheWholeProcessGroup(t *testing.T) {
 	pids := t.TempDir() + "/pids"
-	// The child ignores the request to end, as does its parent.
+	// The child ignores the request to end, like its parent.
 	e := engineWith(t, `case "$1" in version) ;; *) trap '' TERM; sleep 600 & echo $$ $! >`+pids+`.tmp; mv `+pids+`.tmp `+pids+`; wait; wait;; esac`)
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")
@@ -165,7 +165,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// gone reports whether a process has ended, which a zombie has that nobody waits for.
+// gone reports whether a process has ended. A zombie has ended too.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

@@ -6,13 +6,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// ByShell has the engine bound processes as it does where they cannot be halted.
+// ByShell makes the engine limit processes as it does if they cannot be halted.
 func (e *Engine) ByShell() { e.halts = false }
 
-// Halts reports whether processes are bounded while they are halted.
+// Halts reports whether limits are set while a process is halted.
 func (e *Engine) Halts() bool { return e.halts }
 
-// NewSideband returns a sideband with the limits of an engine that was told none.
+// NewSideband returns a sideband with default limits.
 func NewSideband(to io.Writer) *sideband {
 	b := bounds{memory: DefaultLimits.Memory, cpu: DefaultLimits.CPU}
 	return newSideband(to, []sentence{{starved, b.starved()}, {overtime, b.late()}})
@@ -24,13 +24,13 @@ func (s *sideband) Interject(why *LimitError) { s.interject(why) }
 // End is end.
 func (s *sideband) End(err error) error { return s.end(err) }
 
-// HalfOf is HalfMemory of another machine.
+// HalfOf is HalfMemory for another machine.
 var HalfOf = halfOf
 
-// HeavyMemory is how many MiB the processes have that are not light, as far as they were measured.
+// HeavyMemory returns the last measured memory of the processes that are not light, in MiB.
 func (e *Engine) HeavyMemory() int { return e.memory.of(e.memory.heavy) }
 
-// LightMemory is that of the light ones.
+// LightMemory returns the last measured memory of the light processes, in MiB.
 func (e *Engine) LightMemory() int { return e.memory.of(e.memory.light) }
 
 func (m *memory) of(s *fair.Slots) (sum int) {
@@ -44,16 +44,16 @@ func (m *memory) of(s *fair.Slots) (sum int) {
 	return sum
 }
 
-// What bounds the memory of refs.
+// The limits of the memory for refs.
 const (
 	MaxWitnesses = maxWitnesses
 	Tick         = tick
 )
 
-// Witnessed reports whether something tells of each change of a ref.
+// Witnessed reports whether changes of every ref can be noticed.
 func (r *Repository) Witnessed() bool { return r.knownRefs() != nil }
 
-// ReadLayout reads the layout of a repository that git has made.
+// ReadLayout reads the layout of a repository that git has created.
 func ReadLayout(dir string) error {
 	_, err := readLayout(dir)
 	return err

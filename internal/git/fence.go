@@ -12,47 +12,48 @@ import (
 	"time"
 )
 
-// The fence of a repository lets one process make it read-only for all processes at once, on whatever machines, and wait for the writes
-// that run. It is two files in the repository, which are locked by flock(2):
+// The fence of a repository lets one process make it read-only for all processes on all machines, and wait for the running writes. It
+// consists of two files in the repository, which are locked with flock(2):
 //
-//   - The gate is locked exclusively for as long as the repository is closed, and shared for the moment in which a write begins.
-//   - The file of writes is locked shared by each write that runs, and exclusively, behind the gate, by whoever closes the repository.
+//   - The gate is locked exclusively while the repository is closed, and shared for the moment in which a write begins.
+//   - The file of writes is locked shared by each running write, and exclusively, behind the gate, by the process that closes the repository.
 //
-// So a write that has begun is waited for, one that begins later is refused, and nothing gets in between. The processes of git that
-// write have the lock as well, as they inherit the open file. The kernel gives a lock up when the last process that has the file open
-// has ended, in whatever way, and the server of a volume does so for a machine that is gone. Hence nobody keeps a repository closed, or
-// others waiting, by being killed; and it is not taken for closed while a process of git is left that may still write, even if whoever
-// has started that is gone. There is no clock in it and no list of processes.
+// So closing waits for writes that have begun and refuses those that begin later, and nothing gets in between. The git processes of a write
+// hold its lock too, because they inherit the open file. The kernel releases a lock when the last process that has the file open ends for
+// any reason, and the server of a volume does so for a machine that is gone. Hence a killed process neither keeps a repository closed nor
+// makes others wait. And as long as a git process is left that may still write, the repository does not count as closed, even if the
+// process that started it is gone. No clock and no list of processes is involved.
 //
-// Rows in the database with heartbeats were considered. They say nothing of a process of git that outlives the one that has started it,
-// take the clocks and the pauses of processes into account by waiting, and each write would go through the database. What can write can
-// reach the volume, so it is the volume that tells.
+// The alternative, rows in the database with heartbeats, was rejected: they do not cover a git process that outlives its parent, they must
+// allow for clock skew and pauses of processes by waiting, and each write would need the database. A process that can write can reach the
+// volume, so the volume is the right place for the lock.
 const (
 	gateFile   = "forgeplane-gate"
 	writesFile = "forgeplane-writes"
 )
 
 const (
-	// gatePatience is how long the gate is tried: whoever begins a write has it for a moment, and whoever has closed the repository longer.
+	// gatePatience is how long to retry locking the gate. A write holds it only for a moment; a process that closes the repository holds it
+	// longer.
 	gatePatience = time.Second
-	// closePatience is how long CloseSoon waits for the writes that run.
+	// closePatience is how long CloseSoon waits for the running writes.
 	closePatience = 10 * time.Second
-	// gatePause and writesPause are the time between two tries. Locks of several processes have no queue.
+	// gatePause and writesPause are the intervals between retries, because locks between processes have no queue.
 	gatePause, writesPause = 5 * time.Millisecond, 20 * time.Millisecond
-	// yieldPause is how often what gives way looks whether it is to.
+	// yieldPause is the interval at which a yielding write checks whether it must end.
 	yieldPause = time.Second
 )
 
-// ErrClosed is returned for a repository that takes no changes for now.
+// ErrClosed is returned for a repository that is temporarily read-only.
 var ErrClosed = errors.New("the repository takes no changes for now")
 
-// Write is one write of a repository, or several that belong together.
+// Write is one write to a repository, or several that belong together.
 type Write struct {
 	repository   *Repository
 	gate, writes *os.File
 }
 
-// PrepareWrite returns a write that has not begun. The caller ends it.
+// PrepareWrite returns a write that has not begun. The caller must call End.
 func (r *Repository) PrepareWrite() (*Write, error) {
 	gate, err := r.openLock(gateFile, os.O_RDONLY)
 	if err != nil {
@@ -76,15 +77,14 @@ func (r *Repository) openLock(name string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Begin counts the write among those that run, until End. It is ErrClosed where the repository is closed, or is not in its place any
-// more. It does not wait.
+// Begin counts the write as running, until End. It returns ErrClosed if the repository is closed or has been moved. It does not wait.
 func (w *Write) Begin() error {
 	if err := tryLock(w.gate, syscall.LOCK_SH); err != nil {
 		return err
 	}
 	defer unlockFile(w.gate)
 	if err := tryLock(w.writes, syscall.LOCK_SH); err != nil {
-		return err // whoever has closed it is just ending
+		return err // the closing process is just ending
 	}
 	if err := w.inPlace(); err != nil {
 		unlockFile(w.writes)
@@ -93,7 +93,7 @@ func (w *Write) Begin() error {
 	return nil
 }
 
-// inPlace is ErrClosed where another repository, or none, is in the place of the one that the write was prepared for.
+// inPlace returns ErrClosed if the directory no longer has the repository for which the write was prepared.
 func (w *Write) inPlace() error {
 	locked, err := w.writes.Stat()
 	if err != nil {
@@ -109,22 +109,22 @@ func (w *Write) inPlace() error {
 	return nil
 }
 
-// End says that the write has ended, or does not begin. It may be called more than once.
+// End ends the write, or cancels it if it has not begun. It can be called more than once.
 func (w *Write) End() {
-	// A process that is just being started has a copy of the file for a moment.
+	// A process that is just being started holds a copy of the file for a moment.
 	unlockFile(w.writes)
 	_, _ = w.writes.Close(), w.gate.Close()
 }
 
-// writing is the key of the write of a context.
+// writing is the context key of a write.
 type writing struct{}
 
-// In returns a context whose processes of git count as the write does, also those that are started before it begins.
+// In returns a context whose git processes belong to the write, even if they are started before it begins.
 func (w *Write) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writing{}, w)
 }
 
-// inherited are the files that a process of git has open for those who begin it with a context.
+// inherited returns the files that a git process with this context must inherit.
 func inherited(ctx context.Context) []*os.File {
 	if w, ok := ctx.Value(writing{}).(*Write); ok {
 		return []*os.File{w.writes}
@@ -132,8 +132,8 @@ func inherited(ctx context.Context) []*os.File {
 	return nil
 }
 
-// BeginWrite begins a write, which ends with end. Should this process be killed before, it ends with the last process of git that was
-// started with the context that BeginWrite returns. It is ErrClosed where the repository is closed.
+// BeginWrite begins a write, which end ends. If this process is killed first, the write ends with the last git process that was started
+// with the returned context. The error is ErrClosed if the repository is closed.
 func (r *Repository) BeginWrite(ctx context.Context) (in context.Context, end func(), err error) {
 	w, err := r.PrepareWrite()
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Repository) BeginWrite(ctx context.Context) (in context.Context, end fu
 	return w.In(ctx), sync.OnceFunc(w.End), nil
 }
 
-// BeginYielding is BeginWrite for a write that gives way: the context ends with ErrClosed when somebody closes the repository.
+// BeginYielding is BeginWrite for a write that yields: its context ends with ErrClosed when somebody closes the repository.
 func (r *Repository) BeginYielding(ctx context.Context) (in context.Context, end func(), err error) {
 	in, leave, err := r.BeginWrite(ctx)
 	if err != nil {
@@ -176,11 +176,11 @@ func (r *Repository) BeginYielding(ctx context.Context) (in context.Context, end
 	}, nil
 }
 
-// Closed reports whether a write that begins now would be refused as the repository is closed.
+// Closed reports whether a write that begins now would be refused because the repository is closed.
 func (r *Repository) Closed() bool {
 	gate, err := os.Open(filepath.Join(r.dir, gateFile))
 	if err != nil {
-		return false // nothing was changed yet; or else the write itself says what is wrong
+		return false // either nothing was ever written, or the write itself reports the problem
 	}
 	defer gate.Close()
 	err = tryLock(gate, syscall.LOCK_SH)
@@ -190,11 +190,10 @@ func (r *Repository) Closed() bool {
 	return errors.Is(err, ErrClosed)
 }
 
-// Close lets no further write begin, in whatever process, until open is called or this process ends; and it waits for those that run.
-// If ctx ends first, writes may begin again. A repository that somebody else has closed is ErrClosed.
+// Close prevents writes from beginning, in all processes, until open is called or this process ends, and waits for the running writes. If
+// ctx ends first, writes can begin again. The error is ErrClosed if the repository is already closed.
 //
-// Whoever closes it to put another one in its place, or to move it, takes it away before open: other processes may know the former
-// place for a while.
+// To replace or move the repository, move it away before calling open, because other processes may still use the former path for a while.
 func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 	gate, err := r.openLock(gateFile, os.O_RDWR)
 	if err != nil {
@@ -224,14 +223,14 @@ func (r *Repository) Close(ctx context.Context) (open func(), err error) {
 	}), nil
 }
 
-// CloseSoon is Close for whoever can try again: where the writes that run take longer than ten seconds, it is ErrBusy.
+// CloseSoon is Close for callers that can retry: it returns ErrBusy if the running writes take longer than ten seconds.
 func (r *Repository) CloseSoon(ctx context.Context) (open func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, closePatience, fmt.Errorf("they took longer than %s: %w", closePatience, ErrBusy))
 	defer cancel()
 	return r.Close(ctx)
 }
 
-// awaitLock takes a lock exclusively, until ctx ends.
+// awaitLock takes an exclusive lock, and waits for it until ctx ends.
 func awaitLock(ctx context.Context, f *os.File, pause time.Duration) error {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -247,7 +246,7 @@ func awaitLock(ctx context.Context, f *os.File, pause time.Duration) error {
 	}
 }
 
-// tryLock is ErrClosed where somebody else has a lock that excludes this one.
+// tryLock returns ErrClosed if a conflicting lock is held.
 func tryLock(f *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)

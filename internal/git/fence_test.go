@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// fenced returns an empty repository as one process knows it, and as another one does.
+// fenced returns handles of two processes on an empty repository.
 func fenced(t *testing.T) (one, other *git.Repository) {
 	t.Helper()
 	storage := t.TempDir()
@@ -41,13 +41,13 @@ func TestFence_waitsForWritesAndRefusesOthers(t *testing.T) {
 	one, other := fenced(t)
 	first, second := beginWrite(t, one), beginWrite(t, other)
 	first()
-	first() // counts once
+	first() // the second call has no effect
 
 	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := one.Close(impatient)
 	g.Expect(err).To(MatchError(context.DeadlineExceeded))
-	third := beginWrite(t, one) // a Close that failed has no effect
+	third := beginWrite(t, one) // a failed Close has no effect
 
 	done := make(chan func(), 1)
 	go func() {
@@ -67,7 +67,7 @@ func TestFence_waitsForWritesAndRefusesOthers(t *testing.T) {
 	g.Expect(err).To(MatchError(git.ErrClosed), "it is closed already")
 	g.Expect(one.Closed()).To(BeTrue())
 	open()
-	open() // counts once
+	open() // the second call has no effect
 	g.Expect(one.Closed()).To(BeFalse())
 	beginWrite(t, other)()
 	closeFence(t, one)()

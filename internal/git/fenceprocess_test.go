@@ -20,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// roleEnv is set where this executable is another process of the forge: what it does in the repository at dirEnv.
+// roleEnv is set if this executable runs as another process of the forge: its value says what to do in the repository at dirEnv.
 const roleEnv, dirEnv, binaryEnv = "FORGEPLANE_TEST_FENCE", "FORGEPLANE_TEST_FENCE_DIR", "FORGEPLANE_TEST_FENCE_GIT"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// writeOnAndOn has git write as often as it may, and says when it has.
+// writeOnAndOn writes as often as it can, and reports each write.
 func writeOnAndOn(ctx context.Context, r *git.Repository) error {
 	for {
 		in, end, err := r.BeginWrite(ctx)
@@ -58,10 +58,10 @@ func writeOnAndOn(ctx context.Context, r *git.Repository) error {
 	}
 }
 
-// journal is what the git of the test writes to.
+// journal is the file to which the git of the test writes.
 func journal(r *git.Repository) string { return r.Dir() + ".journal" }
 
-// closeOnAndOn closes the repository as often as it can, and says whether anybody has written meanwhile.
+// closeOnAndOn closes the repository as often as it can, and reports whether anybody wrote in the meantime.
 func closeOnAndOn(ctx context.Context, r *git.Repository) error {
 	for {
 		<-time.After(time.Duration(rand.Int64N(int64(20 * time.Millisecond))))
@@ -86,28 +86,28 @@ func closeOnAndOn(ctx context.Context, r *git.Repository) error {
 	}
 }
 
-// holdClosed closes the repository and keeps it so.
+// holdClosed closes the repository and keeps it closed.
 func holdClosed(ctx context.Context, r *git.Repository) error {
 	open, err := r.Close(ctx)
 	if err != nil {
 		return err
 	}
-	defer open() // what nobody refers to is closed by the garbage collector, and gives its locks up
+	defer open() // the garbage collector would close unreferenced files, and so release their locks
 	fmt.Fprintln(os.Stdout, "closed")
 	<-time.After(time.Hour)
 	return nil
 }
 
-// process is one of the forge.
+// process is a process of the forge.
 type process struct {
 	*exec.Cmd
-	// said counts the lines that it has said so far, and failure is the last one that tells of a failure.
+	// said counts the lines of its output, and failure is the last line about an error.
 	said    atomic.Int32
 	failure atomic.Pointer[string]
 	ended   chan struct{}
 }
 
-// startProcess starts a process that has a role in a repository, by a git of the test.
+// startProcess starts a process with a role in a repository and a git of the test.
 func startProcess(t *testing.T, role string, r *git.Repository, binary, id string) *process {
 	t.Helper()
 	g := NewWithT(t)
@@ -115,7 +115,7 @@ func startProcess(t *testing.T, role string, r *git.Repository, binary, id strin
 	g.Expect(err).NotTo(HaveOccurred())
 	p := &process{Cmd: exec.CommandContext(t.Context(), executable), ended: make(chan struct{})}
 	p.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+r.Dir(), binaryEnv+"="+binary, "FORGEPLANE_TEST_FENCE_ID="+id)
-	// Not a pipe of os/exec: a process of git that outlives it would have Wait wait.
+	// A pipe of os/exec would make Wait wait for git processes that outlive the process.
 	read, write, err := os.Pipe()
 	g.Expect(err).NotTo(HaveOccurred())
 	p.Stdout = write
@@ -135,13 +135,13 @@ func startProcess(t *testing.T, role string, r *git.Repository, binary, id strin
 	return p
 }
 
-// kill ends it as nothing can be prevented from.
+// kill kills the process.
 func (p *process) kill() {
 	_ = p.Process.Kill()
 	_ = p.Wait()
 }
 
-// scribe returns a git that writes into the journal before it changes refs: as often as times says, or until a file is there.
+// scribe returns a git that writes to the journal before it changes refs: a number of times, or until a file exists.
 func scribe(t *testing.T, r *git.Repository, until string) (binary, id string) {
 	t.Helper()
 	NewWithT(t).Expect(os.WriteFile(journal(r), nil, 0o644)).To(Succeed())
@@ -250,7 +250,7 @@ func TestWhoWasAboutToWriteFindsTheRepositoryTakenAway(t *testing.T) {
 	g.Expect(second.Begin()).To(MatchError(git.ErrClosed))
 }
 
-// Several processes write and close as often as they can, and are killed again and again.
+// Several processes write and close as often as they can, and are killed repeatedly.
 func TestFence_keepsItsPromiseWhoeverIsKilled(t *testing.T) {
 	g := NewWithT(t)
 	r, _ := fenced(t)
@@ -267,7 +267,7 @@ func TestFence_keepsItsPromiseWhoeverIsKilled(t *testing.T) {
 		i := random.IntN(len(roles))
 		p := running[i]
 		g.Eventually(p.said.Load).WithTimeout(time.Minute).Should(BeNumerically(">=", 1), "it gets its turn")
-		<-time.After(time.Duration(random.Int64N(int64(100 * time.Millisecond)))) // whatever it does then
+		<-time.After(time.Duration(random.Int64N(int64(100 * time.Millisecond)))) // at a random point of its work
 		p.kill()
 		<-p.ended
 		g.Expect(p.failure.Load()).To(BeNil())

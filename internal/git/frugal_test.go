@@ -14,16 +14,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// frugal are the settings that keep the memory and the processors of one process small.
+// frugal are the settings that limit the memory and the processors of one process.
 var frugal = map[string]string{
 	"pack.threads": "1", "index.threads": "1", "fetch.parallel": "1", "pack.windowMemory": "64m", "pack.deltaCacheSize": "64m",
 	"core.deltaBaseCacheLimit": "32m", "core.bigFileThreshold": "32m",
 }
 
-// perVerb are those that a command has instead.
+// perVerb are the settings that replace them for a command.
 var perVerb = map[string]string{"diff-tree core.bigFileThreshold": "8m"}
 
-// What holds for a process of git is asked for where it starts, whatever it is for.
+// Settings for a git process apply wherever it is started, whatever its purpose is.
 func TestProcesses_areFrugal(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	ask := ""
@@ -52,11 +52,11 @@ func TestProcesses_areFrugal(t *testing.T) {
 		}, "archive"},
 		{"a comparison", func() error { _, err := r.Diff(t.Context(), from, to, patience); return err }, "diff-tree"},
 		{"a mirror", func() error {
-			_, _ = r.Push(t.Context(), git.PushOptions{URL: server + "/public/o.git"}) // which takes nothing from those it does not know
+			_, _ = r.Push(t.Context(), git.PushOptions{URL: server + "/public/o.git"}) // the server accepts nothing from clients that it does not know
 			return nil
 		}, "remote-http"},
 		{"maintenance", func() error {
-			old := time.Now().Add(-30 * 24 * time.Hour) // since when everything was packed
+			old := time.Now().Add(-30 * 24 * time.Hour) // the last time that everything was packed
 			if err := os.WriteFile(r.Dir()+"/forgeplane-maintenance", nil, 0o644); err != nil {
 				return err
 			}

@@ -15,9 +15,9 @@ import (
 // lease is a task that this process has claimed.
 type lease struct {
 	row *row
-	// claimed is when this process asked for the lease, which is before it began.
+	// claimed is the time at which this process requested the lease, which is before the lease began.
 	claimed time.Time
-	// check asks for a renewal at once.
+	// check requests an immediate renewal.
 	check chan struct{}
 
 	mu       sync.Mutex
@@ -36,8 +36,8 @@ func (l *lease) told() string {
 	return l.progress
 }
 
-// Start runs tasks until ctx ends. Then it has those end that run, waits for them, and gives their leases back, so that another process
-// begins them at once.
+// Start runs tasks until ctx ends. It then cancels the running tasks, waits for them, and releases their leases, so that another process
+// can begin them at once.
 func (q *Queue) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { _ = q.pool.Start(ctx) })
@@ -59,14 +59,14 @@ func (q *Queue) Start(ctx context.Context) error {
 	return nil
 }
 
-// next begins the task whose turn it is. It reports false if no task is due, or if there is no room for one.
+// next begins the next task. It reports false if no task is due, or if there is no room for one.
 func (q *Queue) next(ctx context.Context) bool {
 	tenants, keys, room := q.taken()
 	if !room {
 		return false
 	}
 	claimed := time.Now()
-	// It may have claimed a task when it is interrupted.
+	// It may already have claimed a task when it is interrupted.
 	r, err := q.claim(context.WithoutCancel(ctx), q.last, tenants, keys)
 	if err != nil {
 		q.options.Log.Error(err, "Looking for tasks", "queue", q.options.Name)
@@ -83,7 +83,7 @@ func (q *Queue) next(ctx context.Context) bool {
 	q.held[r.Key], q.last = l, r.Tenant
 	q.mu.Unlock()
 	if ctx.Err() != nil {
-		return false // Start gives it back
+		return false // Start releases it
 	}
 	q.pool.Begin(r.Key, Job{
 		Tenant: tenant,
@@ -98,8 +98,8 @@ func (q *Queue) next(ctx context.Context) bool {
 	return true
 }
 
-// taken returns the tenants that have their share, the keys that run, and whether there is room for another task. A run that has lost
-// its lease is in the way of its key until it has ended.
+// taken returns the tenants that have used up their share, the keys that run, and whether there is room for another task. A run that has
+// lost its lease blocks its key until it ends.
 func (q *Queue) taken() (tenants, keys []string, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,8 +135,8 @@ func (q *Queue) run(ctx context.Context, tenant fair.Key, l *lease) (err error) 
 	return err
 }
 
-// keep renews a lease each third until the work is done, also while ctx has ended and the work has not. Where it cannot renew the lease,
-// it cancels the work a sixth before the lease ends, by how much time has passed here.
+// keep renews a lease after each third of its duration until the work is done, even if ctx has ended before. If it cannot renew the lease,
+// it cancels the work when a sixth of the duration is left, measured by this process's clock.
 func (q *Queue) keep(ctx context.Context, l *lease, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	const parts, renewals = 6, 3
 	safe := q.options.Lease / parts * (parts - 1)
@@ -165,8 +165,8 @@ func (q *Queue) keep(ctx context.Context, l *lease, cancel context.CancelCauseFu
 	}
 }
 
-// finish records how a run has ended. Where the database does not answer, it tries for as long as the lease can last, or for one call
-// when the process stops; then the task is run again.
+// finish records the result of a run. If the database does not answer, it retries for as long as the lease can last, or only once when the
+// process stops. If the result is not recorded, the task runs again.
 func (q *Queue) finish(ctx context.Context, l *lease, o outcome) {
 	const tries = 10
 	patience, log := q.options.Lease, q.options.Log.WithValues("queue", q.options.Name, "key", l.row.Key)

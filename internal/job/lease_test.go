@@ -18,10 +18,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// short is a lease that is renewed soon. Where it must not be lost, however busy the machine, it is long.
+// short is the duration of a lease that is renewed soon. long is for leases that must not be lost, however busy the machine is.
 const short, long = 300 * time.Millisecond, 20 * time.Second
 
-// leaseEnd is when the lease of the only task ends.
+// leaseEnd returns the end of the lease of the only task.
 func leaseEnd(t *testing.T, db *sql.DB) (end int64) {
 	t.Helper()
 	NewWithT(t).Expect(db.QueryRowContext(t.Context(), "SELECT due FROM jobs").Scan(&end)).To(Succeed())
@@ -36,7 +36,7 @@ func change(t *testing.T, db *sql.DB, statement string) {
 
 func TestQueue_renewsItsLeaseAndTellsTheProgressOfATask(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		t.Parallel() // it waits for seconds to pass
+		t.Parallel() // it takes some seconds
 		const lease = 4 * time.Second
 		g, db := NewWithT(t), databasetest.SQL(t, name)
 		w := newWorker(t, name, job.QueueOptions{Lease: lease})
@@ -69,7 +69,7 @@ func TestQueue_endsARunThatHasLostItsLease(t *testing.T) {
 				}})
 				add(t, w.queue, "a", "", acme)
 				g.Eventually(began).WithTimeout(soon).Should(Receive())
-				// Another process has taken it over after a pause of this one.
+				// Another process has taken over the task while this one was paused.
 				change(t, db, "UPDATE jobs SET owner = 'another', number = number + 1, due = due + 3600000")
 				g.Eventually(ended).WithTimeout(soon).Should(Receive(MatchError(job.ErrLost)))
 				w.stop()
@@ -111,7 +111,7 @@ func TestQueue_refusesWhatAnAttemptWritesThatWasReplaced(t *testing.T) {
 		}
 		begin := func() (*worker, chan run) {
 			began := make(chan run, 10)
-			// The first of them heeds neither its context nor the time, as a process that was stopped for a while.
+			// The first attempt ignores its context and the time, like a process that was paused.
 			return newWorker(t, name, job.QueueOptions{Lease: long, Run: func(_ context.Context, a job.Attempt, tell func(string)) error {
 				r := run{a, tell, make(chan error)}
 				began <- r
@@ -156,7 +156,7 @@ func TestQueue_runsATaskOnceHereAlsoWhereItsLeaseWasLost(t *testing.T) {
 		w := newWorker(t, name, job.QueueOptions{Lease: short, Limits: fair.Limits{Total: 2}, Run: func(ctx context.Context, a job.Attempt, _ func(string)) error {
 			began <- a.Failed
 			select {
-			case <-end: // it does not heed its context
+			case <-end: // it ignores its context
 			case <-ctx.Done():
 				lost <- struct{}{}
 				<-end
@@ -165,7 +165,7 @@ func TestQueue_runsATaskOnceHereAlsoWhereItsLeaseWasLost(t *testing.T) {
 		}})
 		add(t, w.queue, "a", "", acme)
 		g.Eventually(began).WithTimeout(soon).Should(Receive(Equal(0)))
-		change(t, db, "UPDATE jobs SET number = number + 1, due = 0") // as if another process had it and was killed
+		change(t, db, "UPDATE jobs SET number = number + 1, due = 0") // as if another process had claimed it and was killed
 		g.Eventually(lost).WithTimeout(soon).Should(Receive())
 		g.Consistently(began).WithTimeout(50*time.Millisecond).ShouldNot(Receive(), "it still runs")
 		end <- struct{}{}
@@ -226,7 +226,7 @@ func TestQueue_keepsItsLeaseUntilARunHasEndedWhenItStops(t *testing.T) {
 
 func TestQueue_recordsAnOutcomeWhenTheDatabaseIsBack(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
-		t.Parallel() // it waits for a call to be given up
+		t.Parallel() // it waits for a call to time out
 		failed := make(chan string, 100)
 		log := funcr.New(func(_, args string) { failed <- args }, funcr.Options{})
 		g, w := NewWithT(t), newWorker(t, name, job.QueueOptions{Lease: long, Log: log})
@@ -316,7 +316,7 @@ func TestQueue_doesNotRunAForgottenTaskWhoseProcessIsGone(t *testing.T) {
 	})
 }
 
-// In the bubble it is the year 2000, and an hour takes no time. The clock of SQLite is that of the machine.
+// In the bubble it is the year 2000, and an hour takes no time. SQLite uses the clock of the machine.
 func TestQueue_goesByTheClockOfTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, name := NewWithT(t), databasetest.SQLite(t)

@@ -1,9 +1,9 @@
-// Package job runs work in the background: so many jobs at once, fewer of one tenant, and as few at one place as that takes. Tenants take
-// turns.
+// Package job runs work in the background. It limits the number of jobs that run at once, in total, for each tenant and for each place, and
+// lets tenants take turns.
 //
-// A Pool loses its jobs with the process, so its callers begin them again. That is all that imports, pushes of mirrors and
-// upkeep need: their controllers see from the objects what there is to do. A Queue keeps its tasks in the activity database, for work
-// whose reason is written there once, in the same transaction, and which must outlive the process. It runs them in a Pool.
+// A Pool loses its jobs with the process, so its callers must begin them again. That suffices for imports, mirror pushes and maintenance,
+// because their controllers see from the objects what to do. A Queue keeps its tasks in the activity database. Use it for work whose cause
+// is written there once, in the same transaction, and that must survive the process. It runs them in a Pool.
 package job
 
 import (
@@ -16,65 +16,66 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Options say how the jobs of a pool are run.
+// Options configure a pool.
 type Options struct {
-	// Name is that of the slots in the metrics, as in "imports".
+	// Name is the name of the slots in the metrics, such as "imports".
 	Name string
-	// Limits are how many jobs run at once, in all and of one tenant.
+	// Limits are the maximum numbers of jobs that run at once, in total and for one tenant.
 	Limits fair.Limits
-	// PerPlace are the same for one place, such as a host.
+	// PerPlace are the same limits for one place, such as a host.
 	PerPlace fair.Limits
 	Clock    clock.PassiveClock
-	// Retry says how long a job that has failed waits for its next attempt, after so many that have failed before. Where it is nil, there
-	// is no other attempt than a job that is begun anew.
+	// Retry returns how long a job waits for its next attempt after failed consecutive failures. If it is nil, a failed job is only retried
+	// by another Begin.
 	Retry func(failed int, err error) time.Duration
-	// Tell has the outcome of a job stay until Look has told it; no other job of the key begins before. It is not for jobs with Retry.
+	// Tell keeps the outcome of a job until Look has returned it; no other job of the key begins before. Do not combine it with Retry.
 	Tell bool
 }
 
 // Job is work to do.
 type Job struct {
-	// Tenant is whom the job is counted for, and whom its context names.
+	// Tenant is the tenant whose share the job uses. It is also in the job's context.
 	Tenant fair.Key
-	// Place is where only so many run at once; empty for anywhere.
+	// Place is the place whose limits apply; empty for none.
 	Place string
-	// Run does the work, and may tell how far it is in words for people. Its context ends when the job is forgotten, or the process ends.
+	// Run does the work, and can report its progress in words for people. Its context ends when the job is forgotten or the process ends.
 	Run func(ctx context.Context, progress func(string)) error
-	// Began is told when the job begins after having waited, and Ended when it has ended, in whatever way. Nobody listens any more when
-	// the context has ended. Either may be nil.
+	// Began is called when the job begins after it had to wait, and Ended when it has ended for any reason. Neither is called after the
+	// context has ended. Either may be nil.
 	Began, Ended func(ctx context.Context)
 }
 
-// Phase is how far a job is.
+// Phase is the state of a job.
 type Phase int
 
 const (
-	// Idle is that of a key without a job.
+	// Idle means that the key has no job.
 	Idle Phase = iota
-	// Waiting is that of a job whose turn has not come.
+	// Waiting means that the job waits for its turn.
 	Waiting
-	// Running is that of a job that has begun.
+	// Running means that the job has begun.
 	Running
-	// Done is that of a job that has ended. Where it failed and is to be retried, Begin begins the next attempt when that is due.
+	// Done means that the job has ended. If it failed and can be retried, Begin starts the next attempt when that is due.
 	Done
 )
 
-// ProgressInterval is for how long the same progress is told: what is told is often written, and what is written wakes up others.
+// ProgressInterval is the minimum time between two different reports of progress, because reports are often written to objects, and writes
+// trigger watchers.
 const ProgressInterval = 2 * time.Second
 
-// State is what is known of the job of a key.
+// State describes the job of a key.
 type State struct {
 	Phase Phase
-	// Progress is how far it is, in words for people.
+	// Progress is the last reported progress, in words for people.
 	Progress string
-	// Began and Ended are when it did.
+	// Began and Ended are the times at which the job began and ended.
 	Began, Ended time.Time
-	// Err is why it has failed, and Retry how long it is until the next attempt may begin.
+	// Err is the error of a failed job, and Retry the time until its next attempt can begin.
 	Err   error
 	Retry time.Duration
 }
 
-// Pool is jobs, of which each key has one at a time. It runs them from Start on.
+// Pool runs jobs, at most one for each key at a time. Nothing runs before Start.
 type Pool[K comparable] struct {
 	options Options
 	slots   *fair.Slots
@@ -82,31 +83,31 @@ type Pool[K comparable] struct {
 	mu    sync.Mutex
 	jobs  map[K]*job[K]
 	queue *fair.Queue[*job[K]]
-	// places are those where a job runs.
+	// places are the places of jobs.
 	places map[string]*place
-	// leaving are jobs that were forgotten and have not ended.
+	// leaving are jobs that were forgotten but have not ended.
 	leaving map[K]*job[K]
 	// launch starts a job; nil while the pool does not run.
 	launch func(*job[K])
 }
 
-// job is a Job, through all of its attempts.
+// job is a Job with the state of all its attempts.
 type job[K comparable] struct {
 	Job
 	key    K
 	state  State
 	failed int
-	// due is when the next attempt is.
+	// due is the time of the next attempt.
 	due time.Time
-	// hold is one of the slots, and seat one of the place, while it runs.
+	// hold is the job's slot, and seat its slot at the place, while it runs.
 	hold, seat *fair.Hold
 	cancel     context.CancelFunc
-	// progress was told last, and shown is what of it was asked for, at a time.
+	// progress is the last reported progress, and shown the progress that was last returned, with its time.
 	progress, shown string
 	shownAt         time.Time
 }
 
-// place is where jobs run.
+// place has the jobs at one place.
 type place struct {
 	slots   *fair.Slots
 	running int
@@ -121,11 +122,11 @@ func New[K comparable](o Options) *Pool[K] {
 	}
 }
 
-// Slots are those that jobs take, for the metrics.
+// Slots returns the slots of the pool, for the metrics.
 func (p *Pool[K]) Slots() *fair.Slots { return p.slots }
 
-// Begin has a job of a key run when its turn comes, unless the key has one whose next attempt is not due, or whose outcome nobody has
-// been told. It reports whether it has, and what is known of the job that the key has now.
+// Begin schedules a job for a key, unless the key has a job whose next attempt is not due yet, or whose outcome was not returned yet. It
+// reports whether it did, and the state of the key's current job.
 func (p *Pool[K]) Begin(key K, j Job) (State, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +145,7 @@ func (p *Pool[K]) Begin(key K, j Job) (State, bool) {
 	return next.tell(now), true
 }
 
-// Look says how far the job of a key is. The outcome of one that has ended is told once, by pools that Tell.
+// Look returns the state of the job of a key. A pool with Options.Tell returns the outcome of a job once.
 func (p *Pool[K]) Look(key K) State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +159,7 @@ func (p *Pool[K]) Look(key K) State {
 	return j.tell(p.options.Clock.Now())
 }
 
-// Forget ends the job of a key and forgets its outcome. It reports whether nothing of it runs any more; a job that is begun for the key
-// meanwhile waits for that.
+// Forget ends the job of a key and forgets its outcome. It reports whether the job has ended; a new job for the key waits for that.
 func (p *Pool[K]) Forget(key K) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +174,7 @@ func (p *Pool[K]) Forget(key K) bool {
 	return p.leaving[key] == nil
 }
 
-// tell returns the state, with for a while the same progress.
+// tell returns the state, with progress that changes at most once per ProgressInterval.
 func (j *job[K]) tell(now time.Time) State {
 	s := j.state
 	if now.Sub(j.shownAt) >= ProgressInterval {
@@ -187,7 +187,7 @@ func (j *job[K]) tell(now time.Time) State {
 	return s
 }
 
-// dispatch starts what may start, and returns it. The caller holds the lock.
+// dispatch selects the jobs that can start, and returns them. The caller must hold the lock.
 func (p *Pool[K]) dispatch() (begun []*job[K]) {
 	for p.launch != nil {
 		j, hold := p.queue.Next(p.seat)
@@ -201,7 +201,7 @@ func (p *Pool[K]) dispatch() (begun []*job[K]) {
 	return begun
 }
 
-// seat takes what a job needs beside one of the slots, and reports whether that is there.
+// seat takes what a job needs in addition to a slot, and reports whether it was available.
 func (p *Pool[K]) seat(j *job[K]) bool {
 	if p.leaving[j.key] != nil {
 		return false
@@ -221,7 +221,7 @@ func (p *Pool[K]) seat(j *job[K]) bool {
 	return true
 }
 
-// rise gives back what a job has had.
+// rise releases everything that a job has taken.
 func (p *Pool[K]) rise(j *job[K]) {
 	p.queue.Done(j.hold)
 	if j.seat == nil {
@@ -235,7 +235,7 @@ func (p *Pool[K]) rise(j *job[K]) {
 	}
 }
 
-// Start runs jobs until ctx ends, and then ends those that run and waits for them.
+// Start runs jobs until ctx ends, then cancels the running jobs and waits for them.
 func (p *Pool[K]) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -255,21 +255,21 @@ func (p *Pool[K]) Start(ctx context.Context) error {
 	tellBegan(ctx, begun)
 	<-ctx.Done()
 	p.mu.Lock()
-	p.launch = nil // before those that run end, and others have their turn
+	p.launch = nil // so that no other job starts when the running ones end
 	p.mu.Unlock()
 	stop()
 	all.Wait()
 	return nil
 }
 
-// heed remembers how far a job is.
+// heed records the progress of a job.
 func (p *Pool[K]) heed(j *job[K], text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	j.progress = text
 }
 
-// end says how an attempt has ended, starts those whose turn it is then, and tells of both.
+// end records the result of an attempt, starts the jobs whose turn it is then, and calls the callbacks of both.
 func (p *Pool[K]) end(running context.Context, j *job[K], err error) {
 	p.mu.Lock()
 	j.state.Phase, j.state.Ended, j.state.Err, j.cancel = Done, p.options.Clock.Now(), err, nil

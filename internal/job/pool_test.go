@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// running starts a pool, whose time is that of the test's bubble. What it returns stops it and waits for it.
+// running starts a pool in the test's bubble. stop stops it and waits for it.
 func running(t *testing.T, o job.Options) (p *job.Pool[string], stop func()) {
 	t.Helper()
 	if o.Clock = (clock.RealClock{}); o.Limits == (fair.Limits{}) {
@@ -35,7 +35,7 @@ func running(t *testing.T, o job.Options) (p *job.Pool[string], stop func()) {
 	}
 }
 
-// held is jobs that run until they are let go or forgotten.
+// held is a set of jobs that run until they are released or forgotten.
 type held struct {
 	began []string
 	end   chan error
@@ -55,7 +55,7 @@ func (h *held) job(name, tenant, place string) job.Job {
 	}}
 }
 
-// inBubble runs a test in one, with a pool that is stopped at its end.
+// inBubble runs a test in a bubble, with a pool that stops when the test ends.
 func inBubble(t *testing.T, o job.Options, test func(t *testing.T, g Gomega, p *job.Pool[string], h *held)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestPool_tellsTheSameProgressForAWhile(t *testing.T) {
 		var told []string
 		for range 5 {
 			told = append(told, p.Look("a").Progress)
-			<-time.After(1600 * time.Millisecond) // never at the moment of a step
+			<-time.After(1600 * time.Millisecond) // never exactly at a tick
 		}
 		g.Expect(told).To(Equal([]string{"", "", "3", "3", "5"}))
 	})

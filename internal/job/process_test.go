@@ -23,11 +23,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// roleEnv is set where this executable is another process of the forge: how it runs the tasks of the database that databaseEnv names.
-// It keeps notes in the directory of notesEnv.
+// roleEnv is set if this executable runs as another process of the forge: its value says how to run the tasks of the database in
+// databaseEnv. The process writes notes to the directory in notesEnv.
 const roleEnv, databaseEnv, notesEnv = "FORGEPLANE_TEST_QUEUE", "FORGEPLANE_TEST_QUEUE_DATABASE", "FORGEPLANE_TEST_QUEUE_NOTES"
 
-// crashLease is how soon the tasks of a process that was killed are run by others. A process must not stand still for so long.
+// crashLease is the time after which other processes run the tasks of a killed process. A process must not pause for that long.
 const crashLease = 4 * time.Second
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func serve(role string) error {
 	return errors.Join(err, db.Close())
 }
 
-// hold runs a task without end.
+// hold runs a task that never ends.
 func hold(ctx context.Context, _ job.Attempt, progress func(string)) error {
 	progress("half of it")
 	fmt.Fprintln(os.Stdout, "began")
@@ -66,8 +66,8 @@ func hold(ctx context.Context, _ job.Attempt, progress func(string)) error {
 	return ctx.Err()
 }
 
-// note runs a task for a moment, and notes what it was told. Should the task be run twice at once, it notes that as well: the kernel
-// gives the lock of a process back that is killed.
+// note runs a task for a moment, and records what it was told. It also records if the task runs twice at once: the kernel releases the lock
+// of a killed process.
 func note(ctx context.Context, a job.Attempt, _ func(string)) error {
 	f, err := os.OpenFile(filepath.Join(os.Getenv(notesEnv), a.Key), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -91,10 +91,10 @@ func note(ctx context.Context, a job.Attempt, _ func(string)) error {
 	return nil
 }
 
-// process runs tasks in a process of its own.
+// process runs tasks in a separate process.
 type process struct {
 	*exec.Cmd
-	// said counts the lines that it has said so far.
+	// said counts the lines of its output.
 	said  atomic.Int32
 	ended chan struct{}
 }
@@ -121,7 +121,7 @@ func startProcess(t *testing.T, role, name, notes string) *process {
 	return p
 }
 
-// end sends it a signal and waits for its end.
+// end sends a signal to the process and waits for its end.
 func (p *process) end(how syscall.Signal) {
 	_ = p.Process.Signal(how)
 	<-p.ended
@@ -159,7 +159,7 @@ func TestQueue_isHandedOverByAProcessThatStops(t *testing.T) {
 	})
 }
 
-// Several processes run tasks, fail, and are stopped and killed again and again, while tasks are added.
+// Several processes run tasks, fail, and are repeatedly stopped and killed while tasks are added.
 func TestQueue_runsEachKeyAfterItsLastAddAndNeverTwiceAtOnce(t *testing.T) {
 	databasetest.OnEachEngine(t, func(t *testing.T, name string) {
 		const keys, processes, rounds, addsOfARound = 12, 3, 12, 40

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// MaxKey is how many bytes a key can have.
+	// MaxKey is the maximum size of a key, in bytes.
 	MaxKey = 255
-	// MaxPayload is how many bytes a payload can have.
+	// MaxPayload is the maximum size of a payload, in bytes.
 	MaxPayload = 64 << 10
-	// maxText is how many bytes are kept of what a worker tells: its progress, and why it failed.
+	// maxText is the number of bytes that are kept of a worker's texts: its progress and its error.
 	maxText = 4 << 10
 )
 
@@ -36,62 +36,64 @@ const (
 	lastRetry    = 10 * time.Minute
 )
 
-// ErrLost is the cause with which the context of an attempt ends that has lost its lease, or whose task was forgotten.
+// ErrLost is the cause of an attempt's context after the attempt has lost its lease, or its task was forgotten.
 var ErrLost = errors.New("the lease of the job is lost")
 
 // Task is work that a Queue keeps until it is done.
 type Task struct {
-	// Key is what the work is for. A queue has one task of a key.
+	// Key says what the work is for. A queue has at most one task for a key.
 	Key string
-	// Tenant is who the task is counted for, and who its context names.
+	// Tenant is the tenant whose share the task uses. It is also in the task's context.
 	Tenant fair.Key
-	// Payload is what the work needs beside the key. It is stored in plain text, so it must not hold credentials.
+	// Payload is what the work needs in addition to the key. It is stored in plain text, so it must not contain credentials.
 	Payload []byte
 }
 
 // Attempt is one run of a task.
 type Attempt struct {
 	Task
-	// Number is larger than that of every attempt of the queue that began before. What the work writes elsewhere than in the database can
-	// carry it, so that whoever keeps that can refuse what comes late with a smaller one.
+	// Number is larger than the numbers of all earlier attempts of the queue. Writes to systems other than the database can include it, so
+	// that those systems can reject late writes with a smaller number.
 	Number int64
-	// Failed is how many attempts before this one failed since the last success, including those whose process was killed.
+	// Failed is the number of attempts that failed since the last success, including those whose process was killed.
 	Failed int
-	// Progress is what the attempt before this one told last. It can be empty, and older than what was told.
+	// Progress is the progress that the previous attempt reported. It can be empty or outdated.
 	Progress string
 
 	confirm func(ctx context.Context) error
 }
 
-// Confirm returns ErrLost if the attempt has lost its lease, for example after a pause of its process, or if its task was forgotten. What
-// the work writes to the activity database must be in one transaction with Confirm: no other attempt begins before that ends, so nothing
-// is written by an attempt that has been replaced. Outside a transaction the answer can be outdated at once.
+// Confirm returns ErrLost if the attempt has lost its lease, for example after a pause of its process, or if its task was forgotten. Call
+// it in the same transaction as each write to the activity database: no other attempt begins before that transaction ends, so an attempt
+// that was replaced writes nothing. Outside a transaction, the result can be outdated at once.
 func (a Attempt) Confirm(ctx context.Context) error { return a.confirm(ctx) }
 
-// QueueOptions say how the tasks of a queue are run.
+// QueueOptions configure a queue.
 type QueueOptions struct {
-	// Name is the name of the queue in the database, and of its slots in the metrics, as in "moves".
+	// Name is the name of the queue in the database, and of its slots in the metrics, such as "moves".
 	Name string
-	// Limits are how many tasks this process runs at once, in all and of one tenant.
+	// Limits are the maximum numbers of tasks that this process runs at once, in total and for one tenant.
 	Limits fair.Limits
-	// Run does the work, and can tell how far it is: in words for people, or in JSON from which a later attempt goes on. 4 KiB of that
-	// are kept. A task is done when Run returns nil, and is tried again after an error, whose text people read: it must not hold
+	// Run does the work, and can report its progress, in words for people or in JSON from which a later attempt resumes; 4 KiB of it are
+	// kept. A task is done when Run returns nil. After an error it is retried. People read the text of the error, so it must not contain
 	// credentials. The context ends when the process stops, when the task is forgotten, and, with the cause ErrLost, when the lease is
-	// lost. The run must end soon then: its outcome and progress are not recorded, and Attempt.Confirm refuses what else it writes. It can
-	// happen that a task is run again after its work was done.
+	// lost. Run must then return soon: its result and progress are no longer recorded, and Attempt.Confirm rejects its other writes. A task
+	// can run again although its work was done.
 	Run func(ctx context.Context, a Attempt, progress func(string)) error
-	// Retry is how long a task waits for its next attempt after a failure, as in Options. The default is 10 seconds, and twice as long
-	// each time, up to 10 minutes.
+	// Retry returns the delay before the next attempt after a failure, as in Options. The default is 10 seconds, doubled after each
+	// failure, up to 10 minutes.
 	Retry func(failed int, err error) time.Duration
-	// Lease is how long a task stays with a process that is gone. It is renewed when a third of it is over. The default is 30 seconds.
+	// Lease is the time for which a task stays with a process that is gone. It is renewed after a third of that time. The default is 30
+	// seconds.
 	Lease time.Duration
-	// Poll is how often the queue looks for tasks that another process has added, or that have become due. The default is 5 seconds.
+	// Poll is the interval at which the queue looks for tasks that another process has added or that have become due. The default is 5
+	// seconds.
 	Poll time.Duration
 	Log  logr.Logger
 }
 
-// Queue is tasks in the activity database, which outlive processes. Any number of processes add tasks to the queue of a name, and run
-// them from Start on.
+// Queue keeps tasks in the activity database, where they survive processes. Any number of processes can add tasks to the queue with a name,
+// and run them after Start.
 type Queue struct {
 	db      *database.DB
 	options QueueOptions
@@ -101,25 +103,25 @@ type Queue struct {
 
 	mu   sync.Mutex
 	held map[string]*lease
-	// last is the tenant that had its turn last.
+	// last is the tenant that had the last turn.
 	last string
 }
 
-// NewQueue returns a queue in a database that was opened with Migrations. Processes that only add tasks need no more options than Name.
+// NewQueue returns a queue in a database that was opened with Migrations. A process that only adds tasks needs no option except Name.
 func NewQueue(db *database.DB, o QueueOptions) *Queue {
 	o.Lease, o.Poll, o.Limits.Total = cmp.Or(o.Lease, defaultLease), cmp.Or(o.Poll, defaultPoll), max(o.Limits.Total, 1)
 	if o.Retry == nil {
 		o.Retry = Growing(firstRetry, lastRetry)
 	}
-	host, _ := os.Hostname() // for people; the rest is unique
+	host, _ := os.Hostname() // for people; the rest makes it unique
 	return &Queue{
 		db: db, options: o, owner: host + "/" + rand.Text(), woken: make(chan struct{}, 1), held: map[string]*lease{},
 		pool: New[string](Options{Name: o.Name, Limits: o.Limits, Clock: clock.RealClock{}}),
 	}
 }
 
-// Growing returns a Retry that waits twice as long after each failure, from first up to last, and a little longer, so that what failed
-// together does not come back together.
+// Growing returns a Retry that doubles the delay after each failure, from first up to last, with some jitter, so that tasks that failed
+// together are not retried together.
 func Growing(first, last time.Duration) func(failed int, err error) time.Duration {
 	const maxDoubled, jitter = 10, 0.2
 	return func(failed int, _ error) time.Duration {
@@ -127,16 +129,17 @@ func Growing(first, last time.Duration) func(failed int, err error) time.Duratio
 	}
 }
 
-// Slots are those that tasks take in this process, for the metrics.
+// Slots returns the slots of this process's tasks, for the metrics.
 func (q *Queue) Slots() *fair.Slots { return q.pool.Slots() }
 
-// Add has a task run. In a transaction of the database, it is there exactly when the transaction is committed. Of a key that waits there
-// is one task, with the payload that was added last, and it keeps its number of failures; a key that runs is run once more afterwards.
+// Add schedules a task. In a transaction of the database, the task exists only once the transaction is committed. If a task with the key
+// waits already, it gets the new payload and keeps its number of failures. If the key is running, it runs once more afterwards.
 //
-// A transaction that adds several tasks must add them in the order of their keys: others that add the same keys wait for it.
+// A transaction that adds several tasks must add them in the order of their keys, because other transactions that add the same keys wait
+// for it.
 func (q *Queue) Add(ctx context.Context, t Task) error { return q.AddAfter(ctx, t, 0) }
 
-// AddAfter is Add for a task that is due after a delay. A task that waits keeps the earlier time.
+// AddAfter is Add for a task that is due after a delay. A task that waits already keeps the earlier time.
 func (q *Queue) AddAfter(ctx context.Context, t Task, delay time.Duration) error {
 	switch {
 	case t.Key == "" || len(t.Key) > MaxKey || bounded(t.Key, MaxKey) != t.Key:
@@ -148,8 +151,7 @@ func (q *Queue) AddAfter(ctx context.Context, t Task, delay time.Duration) error
 	return q.add(ctx, t, max(delay, 0))
 }
 
-// Look says how far the task of a key is, in whatever process. A task that is done is not known any more. The times of its attempts are
-// not known.
+// Look returns the state of the task of a key, in any process. A task that is done is no longer known. The state has no times of attempts.
 func (q *Queue) Look(ctx context.Context, key string) (State, error) {
 	r, err := q.look(ctx, key)
 	if err != nil || r == nil {
@@ -158,8 +160,8 @@ func (q *Queue) Look(ctx context.Context, key string) (State, error) {
 	return r.state(), nil
 }
 
-// Forget removes the task of a key. Its run ends at once in this process, and in another one when that renews the lease. A task that is
-// added for the key meanwhile waits for that.
+// Forget removes the task of a key. Its run is canceled at once in this process, and at the next renewal of the lease in another process. A
+// new task for the key waits for that.
 func (q *Queue) Forget(ctx context.Context, key string) error {
 	defer q.db.Afterwards(ctx, func() {
 		q.mu.Lock()
@@ -173,7 +175,7 @@ func (q *Queue) Forget(ctx context.Context, key string) error {
 
 func (q *Queue) wake() { signal(q.woken) }
 
-// signal wakes up the listener of a channel, and does not wait for one.
+// signal wakes up the listener of a channel, without waiting for one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -181,7 +183,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// bounded returns what a database can hold as text, and at most so many bytes of it.
+// bounded returns a text that a database can store, of at most limit bytes.
 func bounded(text string, limit int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= limit {

@@ -17,25 +17,25 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// soon is for what does not take long, on however busy a machine.
+// soon is a timeout for quick operations on a very busy machine.
 const soon = 30 * time.Second
 
 var acme, beta = fair.Namespace("acme"), fair.User(7)
 
-// worker runs the tasks of a queue until they are let go.
+// worker runs the tasks of a queue until they are released.
 type worker struct {
 	queue *job.Queue
-	// began has each attempt that has, and end is how it ends.
+	// began receives each attempt that begins, and end determines its result.
 	began chan job.Attempt
 	end   chan error
-	// ended has the cause of the context of each attempt that ended with it.
+	// ended receives the cause of each attempt whose context ended.
 	ended chan error
-	// tell is what an attempt tells at its beginning.
+	// tell is the progress that an attempt reports at its beginning.
 	tell string
 	stop func()
 }
 
-// newWorker starts the queue of a process of its own, as far as the database can tell.
+// newWorker starts a queue that appears to the database as a separate process.
 func newWorker(t *testing.T, name string, o job.QueueOptions) *worker {
 	t.Helper()
 	w := &worker{began: make(chan job.Attempt, 100), end: make(chan error), ended: make(chan error, 100)}
@@ -307,7 +307,7 @@ func TestQueue_isApartFromOthers(t *testing.T) {
 	})
 }
 
-// Each of many tenants has tasks that wait, as in a backlog.
+// Each of many tenants has waiting tasks, as in a backlog.
 func BenchmarkQueue_runsATask(b *testing.B) {
 	const tenants, tasks = 100, 10_000
 	for engine, name := range databasetest.Engines() {

@@ -9,18 +9,17 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/uptrace/bun" // builds queries for either engine
+	"github.com/uptrace/bun" // builds queries for both database engines
 	"github.com/uptrace/bun/dialect"
 )
 
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations are those of the table of queues, for database.Open.
+// Migrations returns the migrations of the table of queues, for database.Open.
 func Migrations() fs.FS { return migrations }
 
-// row is a task in the database. Its times are milliseconds since 1970 by the clock of the database, so the clocks of processes do not
-// matter.
+// row is a task in the database. Its times are milliseconds since 1970 by the database's clock, so the clocks of processes do not matter.
 type row struct {
 	bun.BaseModel `bun:"table:jobs"`
 
@@ -28,26 +27,26 @@ type row struct {
 	Key     string `bun:"key,pk"`
 	Tenant  string `bun:"tenant"`
 	Payload []byte `bun:"payload"`
-	// Due is when the task can be claimed. While it has an owner, that is the end of the lease.
+	// Due is the time from which the task can be claimed. While it has an owner, that is the end of the lease.
 	Due int64 `bun:"due"`
-	// Again is when the task is due once more, if it was added while it had an owner.
+	// Again is the time at which the task is due once more, if it was added while it had an owner.
 	Again *int64 `bun:"again"`
-	// Attempts counts the claims since the last success, without those that were released.
+	// Attempts is the number of claims since the last success, without released ones.
 	Attempts int    `bun:"attempts"`
 	Failure  string `bun:"failure"`
 	Progress string `bun:"progress"`
-	// Owner is the queue of a process that runs the task; empty while it waits. Number is that of the last claim, and grows from claim to
-	// claim of the queue.
+	// Owner is the queue of the process that runs the task; empty while the task waits. Number is the number of the last claim, and
+	// increases with each claim of the queue.
 	Owner  string `bun:"owner"`
 	Number int64  `bun:"number"`
-	// Cancelled says that the run of the owner must end.
+	// Cancelled says that the owner's run must end.
 	Cancelled bool `bun:"cancelled"`
 
-	// Now is the time of a query that asks for it.
+	// Now is the time of a query that selects it.
 	Now int64 `bun:"now,scanonly"`
 }
 
-// now is the time by the clock of the database.
+// now returns the time by the database's clock.
 func now(db bun.IDB) bun.Safe {
 	if db.Dialect().Name() == dialect.PG {
 		return "(EXTRACT(EPOCH FROM statement_timestamp()) * 1000)::BIGINT"
@@ -55,7 +54,7 @@ func now(db bun.IDB) bun.Safe {
 	return "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
 }
 
-// locking has a query lock its rows, where writers are not one at a time anyway.
+// locking makes a query lock its rows, unless the database allows only one writer at a time anyway.
 func locking(q *bun.SelectQuery, how string) *bun.SelectQuery {
 	if q.Dialect().Name() == dialect.PG {
 		return q.For(how)
@@ -70,14 +69,14 @@ ON CONFLICT (queue, key) DO UPDATE SET tenant = EXCLUDED.tenant, payload = EXCLU
 	due = CASE WHEN jobs.owner = '' AND EXCLUDED.due < jobs.due THEN EXCLUDED.due ELSE jobs.due END,
 	again = CASE WHEN jobs.owner <> '' AND (jobs.again IS NULL OR EXCLUDED.due < jobs.again) THEN EXCLUDED.due ELSE jobs.again END`
 	return q.db.Write(ctx, "adding "+q.quoted(t.Key), func(ctx context.Context, db bun.IDB) error {
-		payload := append([]byte{}, t.Payload...) // nil would be NULL
+		payload := append([]byte{}, t.Payload...) // nil would become NULL
 		_, err := db.NewRaw(statement, q.options.Name, t.Key, t.Tenant.String(), payload, now(db), delay.Milliseconds()).Exec(ctx)
 		return err
 	})
 }
 
-// claim leases the task that has been due longest of the tenant whose turn it is after another one, and returns nil if no task is due.
-// It passes over some tenants and keys. The run that begins is for all that was added so far.
+// claim leases a task, or returns nil if none is due. It chooses the next tenant after the given one, and of that tenant the task that has
+// been due longest. It skips the given tenants and keys. The run covers everything that was added so far.
 func (q *Queue) claim(ctx context.Context, after string, tenants, keys []string) (*row, error) {
 	const statement = `UPDATE jobs SET owner = ?, due = ? + ?, attempts = attempts + 1, cancelled = (cancelled AND again IS NULL), again = NULL
 WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
@@ -106,7 +105,7 @@ WHERE queue = ? AND key = COALESCE((?), (?)) RETURNING *`
 	return claimed[0], nil
 }
 
-// number gives a claimed task the next number of its queue. Others that claim at the same time wait for the transaction, which is short.
+// number gives a claimed task the next number of its queue. Concurrent claims wait for the transaction, which is short.
 func number(ctx context.Context, db bun.IDB, r *row) error {
 	const statement = `INSERT INTO job_numbers (queue, number) VALUES (?, 1)
 ON CONFLICT (queue) DO UPDATE SET number = job_numbers.number + 1 RETURNING number`
@@ -117,7 +116,8 @@ ON CONFLICT (queue) DO UPDATE SET number = job_numbers.number + 1 RETURNING numb
 	return err
 }
 
-// confirm returns ErrLost where the lease of a claim is lost or its task is cancelled. In a transaction that stays so until it ends.
+// confirm returns ErrLost if the lease of a claim is lost or its task is cancelled. In a transaction, the result holds until the
+// transaction ends.
 func (q *Queue) confirm(ctx context.Context, claimed *row) error {
 	return q.db.Read(ctx, "confirming the lease of "+q.quoted(claimed.Key), func(ctx context.Context, db bun.IDB) error {
 		var number int64
@@ -130,7 +130,7 @@ func (q *Queue) confirm(ctx context.Context, claimed *row) error {
 	})
 }
 
-// renew extends a lease and writes how far the work is. It reports false where the lease is lost or the task is cancelled.
+// renew extends a lease and writes the progress of the work. It reports false if the lease is lost or the task is cancelled.
 func (q *Queue) renew(ctx context.Context, r *row, progress string) (renewed bool, err error) {
 	err = q.db.Write(ctx, "renewing the lease of "+q.quoted(r.Key), func(ctx context.Context, db bun.IDB) error {
 		result, err := db.NewUpdate().Model(r).Set("due = ? + ?", now(db), q.options.Lease.Milliseconds()).Set("progress = ?", progress).
@@ -145,16 +145,16 @@ func (q *Queue) renew(ctx context.Context, r *row, progress string) (renewed boo
 	return renewed, err
 }
 
-// outcome is how a run has ended.
+// outcome is the result of a run.
 type outcome struct {
-	// err is why it did not succeed.
+	// err is the error of a failed run.
 	err error
-	// released says that it was interrupted, so another one can begin at once.
+	// released says that the run was interrupted, so another run can begin at once.
 	released bool
 	progress string
 }
 
-// settle records the outcome of a run and gives the lease back. It reports false where the lease is lost: then it changes nothing.
+// settle records the outcome of a run and releases the lease. It reports false, and changes nothing, if the lease is lost.
 func (q *Queue) settle(ctx context.Context, claimed *row, o outcome) (mine bool, err error) {
 	err = q.db.Atomically(ctx, "recording the outcome of "+q.quoted(claimed.Key), func(ctx context.Context, tx bun.IDB) error {
 		var r row
@@ -176,7 +176,7 @@ func (q *Queue) settle(ctx context.Context, claimed *row, o outcome) (mine bool,
 	return mine && err == nil, err
 }
 
-// conclude is what becomes of a row by an outcome. It reports false where nothing is left to do.
+// conclude updates a row from an outcome. It reports false if nothing is left to do.
 func (r *row) conclude(o outcome, retry func(int, error) time.Duration) (remains bool) {
 	again, over := r.Again, r.Cancelled || o.err == nil
 	if over && again == nil {
@@ -212,7 +212,7 @@ func (q *Queue) look(ctx context.Context, key string) (*row, error) {
 	return &r, nil
 }
 
-// state is what a row says of its task.
+// state returns the state of the row's task.
 func (r *row) state() State {
 	left := time.Duration(r.Due-r.Now) * time.Millisecond
 	switch {
@@ -227,11 +227,11 @@ func (r *row) state() State {
 	}
 }
 
-// forget removes a task that waits, and cancels the run of one that has an owner.
+// forget removes a waiting task, or cancels the run of a task that has an owner.
 func (q *Queue) forget(ctx context.Context, key string) error {
 	return q.db.Atomically(ctx, "forgetting "+q.quoted(key), func(ctx context.Context, tx bun.IDB) error {
 		r := &row{Queue: q.options.Name, Key: key, Cancelled: true}
-		// The first statement locks the row, so it has the same owner in the second one.
+		// The first statement locks the row, so its owner does not change before the second one.
 		_, err := tx.NewUpdate().Model(r).Column("cancelled", "again", "attempts", "failure", "progress").WherePK().Exec(ctx)
 		if err != nil {
 			return err

@@ -8,18 +8,18 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Branch returns the name of the branch that a ref is, and whether it is one.
+// Branch returns the name of the branch of a ref, and whether the ref is a branch.
 func Branch(ref string) (name string, ok bool) { return strings.CutPrefix(ref, "refs/heads/") }
 
-// Decide says whether an actor may make a change, given the rules of the project, of which only those count that match.
+// Decide says whether an actor may make a change, given the rules of the project. Only the matching rules count.
 //
 //   - A change needs write access: the Developer role, or a deploy key that may write. Tags, notes and branches that no
 //     rule matches need nothing more. Refs elsewhere belong to the server and are refused.
-//   - Where several rules match a branch, a push, merge or rewrite is allowed if any of them allows it; the approval of
+//   - If several rules match a branch, a push, merge or rewrite is allowed if any of them allows it. The approval of
 //     code owners is required if any of them requires it.
 //   - Creating a protected branch needs the right to push. Merging needs the right to merge or to push.
-//   - A protected branch is never deleted by a push. By other ways it takes the right to unprotect, in every matching
-//     rule, since a deletion does away with what each of them keeps.
+//   - A push can never delete a protected branch. Any other deletion needs the right to unprotect in every matching
+//     rule, because a deletion defeats each of them.
 //
 // An error means that there is no decision: the change must not be made.
 func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verdict, error) {
@@ -40,7 +40,7 @@ func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verd
 	return p.decideWrite(ctx, actor, change)
 }
 
-// protected is a branch and the rules that match it.
+// protected is a branch with the rules that match it.
 type protected struct {
 	branch string
 	rules  []*Rule
@@ -122,8 +122,8 @@ func (p protected) decideDelete(ctx context.Context, actor Actor, change Change)
 	return Verdict{Allowed: true}, nil
 }
 
-// MayUnprotect reports whether an actor who may change the settings of the project may change or remove a rule: any one grant
-// suffices, and an administrator needs none, so that no rule is there for ever.
+// MayUnprotect reports whether an actor who may change the settings of the project may also change or remove a rule. Any one grant
+// suffices. An administrator needs none, so that no rule becomes permanent.
 func (a Actor) MayUnprotect(ctx context.Context, r Rule) (bool, error) {
 	if a.Admin {
 		return true, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// The cast.
+// The actors.
 var (
 	nobody     = Actor{UserID: 9}
 	guest      = Actor{UserID: 10, Role: role.Guest}
@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 		change string
 		want   string // part of the reason
 	}{
-		// Without a rule.
+		// No rule.
 		{"an unprotected branch is updated", nil, developer, "push " + main, allowed},
 		{"an unprotected branch is rewritten", nil, developer, "force " + main, allowed},
 		{"an unprotected branch is created", nil, developer, "create " + main, allowed},

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// IndexGrantee holds the keys of the groups and deploy keys that a protection grants something to.
+	// IndexGrantee holds the keys of the groups and deploy keys to which a protection grants something.
 	IndexGrantee = "grantee"
-	// IndexBranch holds the key of the target of protections and the branch, joined.
+	// IndexBranch holds the keys of the targets of protections, joined with the branch.
 	IndexBranch = "branch"
 )
 
-// Indexes are those of protections.
+// Indexes returns the indexes of protections.
 func Indexes() []catalog.Index {
 	spec := func(o client.Object) v1alpha1.ProtectedBranchSpec { return o.(*v1alpha1.ProtectedBranch).Spec }
 	return []catalog.Index{
@@ -54,14 +54,13 @@ func levels(spec v1alpha1.ProtectedBranchSpec) []v1alpha1.AccessLevel {
 	return append(all, spec.Unprotect...)
 }
 
-// Own returns the protections that are declared for a scope itself and in force there: of two of the same branch,
-// one that somebody declared goes before the one that the project made, and else the one that holds it. They are in the order of
-// their branches.
+// Own returns the protections that are declared for a scope itself and in force there, sorted by branch. If there are two for the same
+// branch, a declared one takes precedence over the project's default, and otherwise the one that holds the claim does.
 func Own(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.ProtectedBranch, error) {
 	return own(ctx, c, s, func(string) bool { return true })
 }
 
-// own returns those of them whose branch name or wildcard is wanted.
+// own returns the protections of Own whose branch name or wildcard is wanted.
 func own(ctx context.Context, c *catalog.Catalog, s catalog.Scope, wanted func(name string) bool) ([]*v1alpha1.ProtectedBranch, error) {
 	found, err := catalog.In[*v1alpha1.ProtectedBranch](ctx, c, s)
 	if err != nil {
@@ -86,7 +85,7 @@ func own(ctx context.Context, c *catalog.Catalog, s catalog.Scope, wanted func(n
 	return all, nil
 }
 
-// Holder returns the protection of one branch name or wildcard that is in force in a scope itself, or nil.
+// Holder returns the protection that is in force for one branch name or wildcard in a scope itself, or nil.
 func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branch string) (*v1alpha1.ProtectedBranch, error) {
 	found, err := catalog.List[*v1alpha1.ProtectedBranch](ctx, c, IndexBranch, keys(s.Keys(), branch)...)
 	if err != nil {
@@ -101,19 +100,19 @@ func Holder(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branch str
 	return holder, nil
 }
 
-// Rivals returns the keys in IndexBranch of every way to protect the branch that obj protects, a ProtectedBranch.
+// Rivals returns a function that returns the keys in IndexBranch for every way to protect the branch of a ProtectedBranch.
 func Rivals(c *catalog.Catalog) func(ctx context.Context, obj client.Object) []string {
 	return func(ctx context.Context, obj client.Object) []string {
 		b := obj.(*v1alpha1.ProtectedBranch)
 		target, err := c.Target(ctx, b)
 		if err != nil {
-			return nil // nothing is protected
+			return nil // it protects nothing
 		}
 		return keys(c.Keys(ctx, target), b.Spec.Branch)
 	}
 }
 
-// keys are the keys of the protections of a branch, by those of what they are declared for.
+// keys returns the keys of the protections of a branch in the targets with the given keys.
 func keys(targets []string, branch string) []string {
 	keys := make([]string, 0, len(targets))
 	for _, t := range targets {
@@ -122,7 +121,7 @@ func keys(targets []string, branch string) []string {
 	return keys
 }
 
-// precedes reports whether a is in force rather than b, which protects the same branch of the target.
+// precedes reports whether a takes precedence over b, which protects the same branch of the target.
 func precedes(a, b *v1alpha1.ProtectedBranch, target types.UID) bool {
 	if IsDefault(a) != IsDefault(b) {
 		return IsDefault(b)
@@ -131,7 +130,7 @@ func precedes(a, b *v1alpha1.ProtectedBranch, target types.UID) bool {
 	return claim.Precedes(a, k.ShownBy(a), b, k.ShownBy(b))
 }
 
-// Claim is what a protection claims in its target.
+// Claim returns the claim of a protection in its target.
 func Claim(b *v1alpha1.ProtectedBranch, target types.UID) claim.Claim {
 	if IsDefault(b) {
 		return claim.DefaultProtection(target, b.Spec.Branch)
@@ -139,18 +138,18 @@ func Claim(b *v1alpha1.ProtectedBranch, target types.UID) claim.Claim {
 	return claim.Protection(target, b.Spec.Branch)
 }
 
-// Claims returns what a protection claims.
+// Claims returns the claims of a protection.
 func Claims(ctx context.Context, c *catalog.Catalog, b *v1alpha1.ProtectedBranch) ([]claim.Claim, error) {
 	return catalog.ClaimsIn(ctx, c, b, func(target types.UID) claim.Claim { return Claim(b, target) })
 }
 
-// IsDefault reports whether a project made the protection for its default branch.
+// IsDefault reports whether a project created the protection for its default branch.
 func IsDefault(b *v1alpha1.ProtectedBranch) bool {
 	_, ok := b.Labels[v1alpha1.LabelDefaultProtection]
 	return ok
 }
 
-// All returns every protection that a project is under, its own first, then those of its groups.
+// All returns every protection that applies to a project, its own first, then those of its groups.
 func All(ctx context.Context, c *catalog.Catalog, s catalog.Scope) ([]*v1alpha1.ProtectedBranch, error) {
 	return all(ctx, c, s, func(string) bool { return true })
 }

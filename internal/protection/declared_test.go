@@ -23,7 +23,7 @@ func TestProtections(t *testing.T) {
 	}{
 		{"its own, however it is named", []client.Object{
 			Protecting("a", "p1", "main", ByName("web")), Protecting("a", "p2", "next", ByPath("ACME/sub/web")), Protecting("a", "p3", "v*", ByID(100)),
-		}, []string{"p1", "p2", "p3"}}, // in the order of their branches
+		}, []string{"p1", "p2", "p3"}}, // sorted by branch
 		{"those of its groups", []client.Object{
 			ProtectingBelow("a", "p1", "main", ByName("acme")), ProtectingBelow("a", "p2", "main", ByPath("acme/sub")), Protecting("a", "p3", "main", ByName("web")),
 		}, []string{"p3", "p2", "p1"}},
@@ -66,7 +66,7 @@ func TestProtections(t *testing.T) {
 			}
 			g.Expect(names).To(Equal(test.want))
 
-			// What is asked for one by one is the same, as far as the project's own go.
+			// Looking up each protection separately gives the same result for the project's own.
 			own := map[string]bool{}
 			in, err := protection.Own(t.Context(), c, scope)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -154,9 +154,9 @@ func TestAnInheritedProtectionGrantsInItsOwnNamespace(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rules).To(HaveLen(1))
 	g.Expect(rules[0].Push).To(Equal([]protection.Grant{
-		{GroupID: 12, Title: "team"}, // that of a, not that of b
+		{GroupID: 12, Title: "team"}, // the group of a, not of b
 		{GroupID: 20, Title: "sub"},  // above the project
-		{}, {},                       // no deploy key of the project is in a
+		{}, {},                       // a has no deploy key of the project
 	}))
 }
 

@@ -2,8 +2,8 @@ package protection
 
 import "strings"
 
-// Match reports whether the name of a rule covers a branch. Each "*" stands for any run of characters, "/" and the empty
-// run included; everything else stands for itself, case included. It takes time linear in the length of the branch.
+// Match reports whether the name of a rule covers a branch. Each "*" matches any sequence of characters, including "/" and the empty
+// sequence. Every other character matches itself; case matters. The time is linear in the length of the branch.
 func Match(name, branch string) bool {
 	before, rest, wild := strings.Cut(name, "*")
 	if !wild {
@@ -13,7 +13,7 @@ func Match(name, branch string) bool {
 	if !ok {
 		return false
 	}
-	// A part that lies between two stars may as well match where it occurs first: that leaves the most to the others.
+	// A part between two stars can match at its first occurrence, because that leaves the most text to the other parts.
 	for {
 		part, next, more := strings.Cut(rest, "*")
 		if !more {

@@ -1,8 +1,8 @@
-// Package protection decides who may do what to a ref. It is the only place where that is decided: pushes, merges and
-// commits made through the API all ask Decide.
+// Package protection decides who may do what to a ref. It is the only place that does: pushes, merges and commits made through the API all
+// call Decide.
 //
-// Decide does no input or output of its own. What is dear to find out (is this push a fast-forward, does it touch
-// owned files) comes as functions, which are called only when the answer depends on them.
+// Decide does no input or output of its own. Facts that are expensive to determine (is this push a fast-forward, does it touch owned files)
+// are passed as functions, which are called only if the answer depends on them.
 package protection
 
 import (
@@ -11,49 +11,50 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Rule protects the branches that its name matches.
+// Rule protects the branches that match its name.
 type Rule struct {
-	// Name is a branch name, or a wildcard as Match understands it.
+	// Name is a branch name or a wildcard; see Match.
 	Name string
 	// Source is the object that declares the rule, as "namespace/name". It only appears in messages.
 	Source string
-	// Push, Merge and Unprotect list who may push to, merge into, and unprotect or delete a matching branch.
-	// Any one grant suffices. An empty list grants nothing, except that an empty Unprotect stands for the Maintainers.
+	// Push, Merge and Unprotect list who may push to, merge into, and unprotect or delete a matching branch. Any one grant suffices. An
+	// empty list grants nothing, but an empty Unprotect stands for the Maintainers.
 	Push, Merge, Unprotect []Grant
-	// AllowForcePush lets those who may push rewrite history too.
+	// AllowForcePush also lets everyone who may push rewrite history.
 	AllowForcePush bool
-	// CodeOwnerApprovalRequired refuses pushes that change files which have code owners: those must be merged.
+	// CodeOwnerApprovalRequired refuses pushes that change files with code owners: such changes must be merged.
 	CodeOwnerApprovalRequired bool
 }
 
-// Grant says who may do something: everybody with at least a role, one user, the members of one group, or one deploy key.
-// At most one of the fields but Title is set. The zero Grant is "No one": it lets nobody do anything, administrators
-// included, and takes nothing away from the grants beside it.
+// Grant says who may do something: everybody with at least a role, one user, the members of one group, or one deploy key. At most one of
+// the fields other than Title is set. The zero Grant is "No one": it lets nobody do anything, not even administrators, but does not
+// restrict the other grants of a list.
 type Grant struct {
 	// Role is Developer, Maintainer or Admin. An administrator counts as Owner, so only Admin singles them out.
 	Role role.Role
-	// UserID, GroupID and DeployKeyID are REST ids. A user, or a member of the group, also needs the Developer role in
-	// the project, and a deploy key must have write access.
+	// UserID, GroupID and DeployKeyID are REST ids. A user, or a member of the group, also needs the Developer role in the project, and a
+	// deploy key must have write access.
 	UserID, GroupID, DeployKeyID int64
 	// Title names the user, group or deploy key in messages.
 	Title string
 }
 
-// Actor is who wants to make a change.
+// Actor wants to make a change.
 type Actor struct {
-	// UserID is the REST id of the user, 0 for nobody.
+	// UserID is the REST id of the user; 0 if there is none.
 	UserID int64
 	// Role is the effective role in the project.
 	Role role.Role
 	// Admin is true for administrators of the instance.
 	Admin bool
-	// InGroup reports whether the user is a member of the group with a REST id. It may be nil: a member of none.
+	// InGroup reports whether the user is a member of the group with a REST id. nil means that they are not a member of any.
 	InGroup func(ctx context.Context, groupID int64) (bool, error)
-	// DeployKey is set when a deploy key acts. Then nothing of the above counts: a key is not the person who made it.
+	// DeployKey is set if a deploy key acts. The other fields are ignored then: a key does not have the permissions of the person who
+	// created it.
 	DeployKey DeployKey
 }
 
-// DeployKey is a key that acts for itself. The zero DeployKey is none.
+// DeployKey is a deploy key that acts by itself. The zero DeployKey means that none does.
 type DeployKey struct {
 	ID       int64
 	Title    string
@@ -75,7 +76,7 @@ func (a Actor) role() role.Role {
 	return a.Role
 }
 
-// holds reports whether a grant covers the actor, who CanWrite.
+// holds reports whether a grant covers the actor, who must be able to write.
 func (a Actor) holds(ctx context.Context, g Grant) (bool, error) {
 	switch {
 	case g.DeployKeyID != 0 || a.DeployKey.ID != 0:
@@ -105,7 +106,7 @@ func (a Actor) holdsAny(ctx context.Context, grants []Grant) (bool, error) {
 	return false, nil
 }
 
-// Kind is what happens to a ref.
+// Kind says what happens to a ref.
 type Kind int
 
 // The kinds of change.
@@ -115,32 +116,32 @@ const (
 	Delete
 )
 
-// Via is the way by which a change comes.
+// Via says how a change is made.
 type Via int
 
-// The ways: a Git push, the merge of a merge request (its source branch removal included), or any other REST request.
+// The ways to make a change: a Git push, the merge of a merge request (including the removal of its source branch), or any other REST
+// request.
 const (
 	Push Via = iota
 	Merge
 	API
 )
 
-// Change is one ref update that somebody asks for.
+// Change is one requested ref update.
 type Change struct {
 	// Ref is the full name, such as "refs/heads/main", of valid form.
 	Ref  string
 	Kind Kind
 	Via  Via
-	// Forced reports whether an update drops commits from the branch. Decide fails if it needs Forced and it is nil.
+	// Forced reports whether an update drops commits from the branch. It may be nil; Decide then fails if it needs it.
 	Forced func(ctx context.Context) (bool, error)
-	// OwnedPaths returns the changed paths that need a code owner's approval.
-	// Decide fails if it needs OwnedPaths and it is nil.
+	// OwnedPaths returns the changed paths that need a code owner's approval. It may be nil; Decide then fails if it needs it.
 	OwnedPaths func(ctx context.Context) ([]string, error)
 }
 
 // Verdict is the decision about a Change.
 type Verdict struct {
 	Allowed bool
-	// Reason says why a change is refused, in sentences for the person who asked. It has no control characters.
+	// Reason says why a change is refused, in sentences for the person who requested it. It has no control characters.
 	Reason string
 }

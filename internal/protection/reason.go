@@ -46,7 +46,7 @@ func (a Actor) needed() string {
 	return fmt.Sprintf("the %s role", role.Developer)
 }
 
-// who names the people and keys that grants cover.
+// who names the people and keys that the grants cover.
 func who(grants []Grant) string {
 	var names []string
 	for _, g := range grants {
@@ -104,7 +104,7 @@ func quoted(items []string) []string {
 	return out
 }
 
-// printable drops what could steer a terminal: titles are chosen by users.
+// printable drops characters that could control a terminal, because users choose the titles.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {

@@ -14,8 +14,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Rules returns the protections that a project is under and that match any of these branches, resolved for a decision. A
-// level whose reference leads nowhere grants nothing.
+// Rules returns the protections that apply to a project and match any of these branches, resolved for a decision. An access level with an
+// unresolvable reference grants nothing.
 func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []string) ([]Rule, error) {
 	found, err := all(ctx, c, s, func(name string) bool {
 		return slices.ContainsFunc(branches, func(branch string) bool { return Match(name, branch) })
@@ -43,7 +43,7 @@ func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []
 					if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 						return nil, err
 					}
-					// An unresolved level is the zero Grant, which lets nobody through.
+					// An unresolved level is the zero Grant, which permits nobody.
 					grant = GrantOf(resolved)
 					known[named] = grant
 				}
@@ -55,7 +55,7 @@ func Rules(ctx context.Context, c *catalog.Catalog, s catalog.Scope, branches []
 	return rules, nil
 }
 
-// grantee is whom an access level of a protection in a namespace names.
+// grantee identifies what an access level of a protection in a namespace names.
 type grantee struct {
 	namespace              string
 	role                   v1alpha1.AccessRole
@@ -70,7 +70,7 @@ func granteeOf(namespace string, l v1alpha1.AccessLevel) grantee {
 	}
 }
 
-// GrantOf is the decision's form of a resolved level.
+// GrantOf converts a resolved level to a grant.
 func GrantOf(l v1alpha1.ResolvedAccessLevel) Grant {
 	g := Grant{UserID: l.UserID, GroupID: l.GroupID, DeployKeyID: l.DeployKeyID}
 	switch l.Role {
@@ -86,7 +86,7 @@ func GrantOf(l v1alpha1.ResolvedAccessLevel) Grant {
 	return g
 }
 
-// Resolve resolves one access level of a protection in a namespace, which is in force in scope s.
+// Resolve resolves one access level of a protection in a namespace that is in force in scope s.
 func Resolve(
 	ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, l v1alpha1.AccessLevel,
 ) (v1alpha1.ResolvedAccessLevel, error) {
@@ -119,12 +119,12 @@ func Resolve(
 	return r, nil
 }
 
-// owns reports whether a deploy key is one of the project of a scope; below a group each project has its own.
+// owns reports whether a deploy key belongs to the project of a scope. Below a group, each project has its own keys.
 func owns(s catalog.Scope, k *v1alpha1.DeployKey) bool {
 	return s.Project == nil || catalog.Belongs(k, s.Project) && slices.Contains(s.Keys(), catalog.Key(k.Namespace, k.Spec.ProjectRef))
 }
 
-// describe gives the words of the REST API for a level.
+// describe returns the description of a level in the REST API.
 func describe(r v1alpha1.AccessRole) string {
 	switch r {
 	case v1alpha1.AccessDeveloper:
@@ -138,7 +138,7 @@ func describe(r v1alpha1.AccessRole) string {
 	}
 }
 
-// group returns a group that a protection may name: one of its own namespace, or one that the project is in.
+// group returns a group that a protection may name: a group in its own namespace, or one that contains the project.
 func group(ctx context.Context, c *catalog.Catalog, s catalog.Scope, namespace string, ref v1alpha1.Reference) (*v1alpha1.Group, error) {
 	g, err := c.AnyGroup(ctx, namespace, ref)
 	if err != nil {

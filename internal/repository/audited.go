@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// The words for what controllers do to repositories.
+// The audit verbs for changes of repositories by controllers.
 const (
 	actionInit    = "init"
 	actionImport  = "import"
@@ -19,16 +19,16 @@ const (
 	actionDestroy = "destroy"
 )
 
-// Audited finds repositories for controllers, each of which gets them as handles that tell of each write.
+// Audited finds repositories for controllers, as handles that write each change to the audit log.
 type Audited struct {
 	*Repositories
 	told *audit.Log
 }
 
-// Audited returns the repositories for controllers, whose writes are told; to nobody where told is nil.
+// Audited returns the repositories for controllers, whose writes are recorded in told. A nil log records nothing.
 func (r *Repositories) Audited(told *audit.Log) *Audited { return &Audited{r, told} }
 
-// Of is that of Repositories, with a handle.
+// Of is Repositories.Of, but returns a handle.
 func (a *Audited) Of(ctx context.Context, p *v1alpha1.Project) (*Handle, error) {
 	repo, err := a.Repositories.Of(ctx, p)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *Audited) Of(ctx context.Context, p *v1alpha1.Project) (*Handle, error) 
 	return &Handle{repo, a.told, audit.ObjectOf(p, p.Status.FullPath)}, nil
 }
 
-// OfRetained is that of Repositories, with a handle, which names the project that left the repository.
+// OfRetained is Repositories.OfRetained, but returns a handle. Its events name the project that left the repository.
 func (a *Audited) OfRetained(ctx context.Context, r *v1alpha1.RetainedRepository) (*Handle, error) {
 	repo, err := a.Repositories.OfRetained(ctx, r)
 	if err != nil {
@@ -49,23 +49,23 @@ func (a *Audited) OfRetained(ctx context.Context, r *v1alpha1.RetainedRepository
 	}}, nil
 }
 
-// Handle is a repository as a controller has it. It has no write that has no line in the audit log; one that changed nothing has none.
+// Handle is a repository for a controller. Each of its writes appears in the audit log, unless it changed nothing.
 type Handle struct {
 	repo  *git.Repository
 	told  *audit.Log
 	about audit.Object
 }
 
-// Check is that of git.Repository.
+// Check calls git.Repository.Check.
 func (h *Handle) Check() error { return h.repo.Check() }
 
-// Size is that of git.Repository.
+// Size calls git.Repository.Size.
 func (h *Handle) Size(ctx context.Context) (int64, error) { return h.repo.Size(ctx) }
 
-// Evict is that of git.Repository.
+// Evict calls git.Repository.Evict.
 func (h *Handle) Evict() { h.repo.Evict() }
 
-// AwaitWrites waits until the writes have ended that run, in whatever process, as CloseSoon of git.Repository does.
+// AwaitWrites waits until all current writes have ended, in any process. See git.Repository.CloseSoon.
 func (h *Handle) AwaitWrites(ctx context.Context) error {
 	open, err := h.repo.CloseSoon(ctx)
 	if err != nil {
@@ -75,13 +75,13 @@ func (h *Handle) AwaitWrites(ctx context.Context) error {
 	return nil
 }
 
-// Tidy removes what a crash has left and nobody sees, as CleanStale of git.Repository does.
+// Tidy removes invisible leftovers of crashes. See git.Repository.CleanStale.
 func (h *Handle) Tidy(ctx context.Context) error {
 	_, err := h.repo.CleanStale(ctx, git.StaleAge)
 	return err
 }
 
-// Init makes the repository, as that of git.Repository does.
+// Init creates the repository. See git.Repository.Init.
 func (h *Handle) Init(ctx context.Context, o git.InitOptions) error {
 	if h.repo.Check() == nil {
 		return nil
@@ -91,7 +91,7 @@ func (h *Handle) Init(ctx context.Context, o git.InitOptions) error {
 	return err
 }
 
-// Import makes the repository a copy of another one, as that of git.Repository does.
+// Import makes the repository a copy of another one. See git.Repository.Import.
 func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
 	if h.repo.Check() == nil {
 		return nil
@@ -105,7 +105,7 @@ func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
 	return err
 }
 
-// imported puts into an event what an import has written.
+// imported adds to an event what an import has written.
 func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 	for ref, err := range h.repo.Refs(ctx, "refs/heads/", "refs/tags/") {
 		if err != nil {
@@ -116,7 +116,7 @@ func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 	}
 }
 
-// Push pushes to another repository, as that of git.Repository does. Its own refs stay as they are.
+// Push pushes to another repository. Its own refs do not change. See git.Repository.Push.
 func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, error) {
 	e := audit.Event{Action: actionMirror, Target: audit.Address(o.URL)}
 	o.Tell = func(p git.PushedRef) {
@@ -140,7 +140,7 @@ func (h *Handle) Push(ctx context.Context, o git.PushOptions) (git.PushResult, e
 	return result, err
 }
 
-// SetHead makes a branch the default one, as that of git.Repository does.
+// SetHead changes the default branch. See git.Repository.SetHead.
 func (h *Handle) SetHead(ctx context.Context, branch string) error {
 	ctx, end, err := h.repo.BeginWrite(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (h *Handle) SetHead(ctx context.Context, branch string) error {
 	return err
 }
 
-// Move makes the repository that of to, as that of git.Repository does.
+// Move moves the repository to the path of to. See git.Repository.Move.
 func (h *Handle) Move(ctx context.Context, to *Handle) error {
 	still := h.repo.Dir() == to.repo.Dir() || errors.Is(h.repo.Check(), git.ErrNotFound)
 	err := h.repo.Move(ctx, to.repo)
@@ -166,7 +166,8 @@ func (h *Handle) Move(ctx context.Context, to *Handle) error {
 	return err
 }
 
-// Remove removes the repository, as that of git.Repository does. What a crash has left of its making goes without a word.
+// Remove removes the repository. The leftovers of a crash during its creation are removed without an audit event. See
+// git.Repository.Remove.
 func (h *Handle) Remove(ctx context.Context) error {
 	there := h.repo.Check()
 	err := h.repo.Remove(ctx)
@@ -176,7 +177,7 @@ func (h *Handle) Remove(ctx context.Context) error {
 	return err
 }
 
-// RemoveUnused removes the repository if nothing was ever written to it, as that of git.Repository does.
+// RemoveUnused removes the repository if nothing was ever written to it. See git.Repository.RemoveUnused.
 func (h *Handle) RemoveUnused(ctx context.Context) (gone bool, err error) {
 	gone, err = h.repo.RemoveUnused(ctx)
 	if gone || err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// handled is a repository that a controller has, which is there already.
+// handled returns the handle of a controller on a repository that exists.
 func handled(t *testing.T) (*shop, *repository.Handle, *audittest.Lines) {
 	t.Helper()
 	s, lines := newShop(t, "sha1"), audittest.Open(t)

@@ -18,16 +18,16 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// ErrPending says that the repository of a project is still to be made. Whoever asks again a little later may find it.
+// ErrPending says that the repository of a project is still being created. A later retry may succeed.
 var ErrPending = errors.New("the repository of the project is still being made")
 
 const (
-	// awaitTimeout is how long a request waits for the repository of a project that was made just now.
+	// awaitTimeout limits how long a request waits for the repository of a new project.
 	awaitTimeout = 15 * time.Second
-	// youth is the age of a project up to which requests wait for its repository. An older one that has none is
-	// waiting for an administrator rather than for its turn.
+	// youth is the age of a project up to which requests wait for its repository. An older project without a repository is waiting for an
+	// administrator rather than for its turn.
 	youth = time.Minute
-	// maxWaiters is how many requests wait at once, maxWaitersOf how many of them for one caller, and maxWaitersEach for one project.
+	// maxWaiters is the maximum number of waiting requests, maxWaitersOf the maximum for one caller, and maxWaitersEach for one project.
 	// Callers who have not signed in leave openWaiters to the others.
 	maxWaiters, maxWaitersOf, maxWaitersEach, openWaiters = 512, 16, 32, 256
 )
@@ -37,7 +37,7 @@ type waiters struct {
 	slots *fair.Slots
 	count atomic.Int32
 	mu    sync.Mutex
-	// changed has a channel for each project that somebody waits for, which is closed when the project changes.
+	// changed has a channel for each awaited project, which is closed when the project changes.
 	changed map[types.UID]*awaited
 }
 
@@ -46,7 +46,7 @@ type awaited struct {
 	waiting int
 }
 
-// Follow makes Await wait for the projects of a cache. It is called once, before the cache starts.
+// Follow makes Await wait for the projects of a cache. Call it once, before the cache starts.
 func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 	informer, err := c.GetInformer(ctx, &v1alpha1.Project{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -66,10 +66,10 @@ func (r *Repositories) Follow(ctx context.Context, c cache.Informers) error {
 	return nil
 }
 
-// Await returns a project as soon as its repository can be used, and as it is then. It waits only for a project that was
-// made just now and whose controller is about to make the repository; in every other case it returns at once, and what
-// is to be said is for Of to find out. The error is ErrPending after 15 seconds, where too many wait already, of the caller of ctx, for
-// the project or altogether, and where no controller has looked at the project within a minute of its creation.
+// Await returns the current state of a project as soon as its repository can be used. It waits only for a new project whose controller is
+// about to create the repository. In every other case it returns at once, and Of reports the problem. The error is ErrPending after 15
+// seconds, if too many requests wait already (of the caller of ctx, for the project, or in total), and if no controller has processed the
+// project within a minute of its creation.
 func (r *Repositories) Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	if r.waiters == nil || !pending(p) {
 		return p, nil
@@ -92,7 +92,7 @@ func (r *Repositories) Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha
 		if !ok {
 			return nil, ErrPending
 		}
-		// Whatever happens from here on is told, and what happened before is read.
+		// Later changes are announced on the channel, and earlier ones are read here.
 		now, err := r.catalog.Current(ctx, p)
 		if err != nil || !pending(now) {
 			leave()
@@ -108,20 +108,20 @@ func (r *Repositories) Await(ctx context.Context, p *v1alpha1.Project) (*v1alpha
 	}
 }
 
-// pending reports whether a project has no repository yet and is going to have one soon, as far as is known.
+// pending reports whether a project is known to have no repository yet, but to get one soon.
 func pending(p *v1alpha1.Project) bool {
 	return p.Status.RefsChecksum == "" && p.Spec.ImportURL == "" && p.DeletionTimestamp.IsZero() &&
 		!meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled)
 }
 
-// looked reports whether the controller has said anything about a project.
+// looked reports whether the controller has set any condition on a project.
 func looked(p *v1alpha1.Project) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionUnknown
 }
 
-// enter returns a channel that is closed at the next change of a project; leave is to be called then, or before. ok is false where
-// too many wait for the project.
+// enter returns a channel that is closed at the next change of a project. The caller must call leave when it stops waiting. ok is false if
+// too many requests wait for the project.
 func (w *waiters) enter(project types.UID) (changed <-chan struct{}, leave func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *waiters) leave(project types.UID, a *awaited) {
 	}
 }
 
-// tell wakes those who wait for a project.
+// tell wakes the requests that wait for a project.
 func (w *waiters) tell(o any) {
 	if w.count.Load() == 0 {
 		return

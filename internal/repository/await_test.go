@@ -21,7 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// followed is a world whose projects somebody follows.
+// followed is a world whose informer has one listener.
 type followed struct {
 	*catalogtest.World
 	cache.Informers
@@ -41,7 +41,7 @@ func (f *followed) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return nil, nil
 }
 
-// put makes an object known, as an informer does.
+// put adds an object and notifies the listener, like an informer.
 func (f *followed) put(p *v1alpha1.Project) {
 	f.Put(p)
 	f.told.OnUpdate(p, p)
@@ -55,7 +55,7 @@ func follow(t *testing.T) *followed {
 	return f
 }
 
-// young is a project that was made just now.
+// young returns a project that was just created.
 func young(change ...func(*v1alpha1.Project)) *v1alpha1.Project {
 	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "acme", Name: "web", UID: "web", CreationTimestamp: metav1.Time{Time: time.Now().Truncate(time.Second)},
@@ -78,7 +78,7 @@ func aged(by time.Duration) func(*v1alpha1.Project) {
 	return func(p *v1alpha1.Project) { p.CreationTimestamp.Time = p.CreationTimestamp.Add(-by) }
 }
 
-// inABubble runs a test in which time passes when everybody waits.
+// inABubble runs a test with a fake clock, which advances when every goroutine waits.
 func inABubble(t *testing.T, test func(t *testing.T, f *followed)) {
 	t.Helper()
 	f := follow(t)

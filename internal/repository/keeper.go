@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+	"github.com/prometheus/client_golang/prometheus" // the library behind controller-runtime's own metrics
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,20 +17,21 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// Limits are those of the maintenance of repositories in one process.
+// Limits are the limits of repository maintenance in one process.
 type Limits struct {
-	// Concurrency is how many repositories are maintained at once, and half of it, rounded up, how many of one tenant. 0 is for none.
+	// Concurrency is the maximum number of repositories that are maintained at once. One tenant can have half of it, rounded up. 0 turns
+	// maintenance off.
 	Concurrency int
-	// Timeout is how long it may take for one.
+	// Timeout is the maximum time for one repository.
 	Timeout time.Duration
-	// Delay is the time from a push until the repository is maintained. Pushes meanwhile do not make it longer.
+	// Delay is the time from a push until the repository is maintained. Further pushes do not extend it.
 	Delay time.Duration
 }
 
-// DefaultLimits take one processor at most for one tenant, and two for all.
+// DefaultLimits use at most one processor for one tenant, and two in total.
 var DefaultLimits = Limits{Concurrency: 2, Timeout: time.Hour, Delay: 10 * time.Second}
 
-// Keeper maintains the repositories of projects that were pushed to, after the pushes were answered. Tenants take turns.
+// Keeper maintains the repositories of projects after pushes, once the pushes were answered. Tenants take turns.
 type Keeper struct {
 	repositories *Repositories
 	client       client.Reader
@@ -40,7 +41,7 @@ type Keeper struct {
 	seconds      *prometheus.HistogramVec
 }
 
-// NewKeeper returns a keeper that gives way to whoever closes a repository. It registers its metrics.
+// NewKeeper returns a keeper, and registers its metrics. Its work yields when somebody closes the repository.
 func NewKeeper(r *Repositories, c client.Reader, l Limits, metrics prometheus.Registerer) (*Keeper, error) {
 	k := &Keeper{
 		repositories: r, client: c, limits: l, queue: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
@@ -57,27 +58,27 @@ func NewKeeper(r *Repositories, c client.Reader, l Limits, metrics prometheus.Re
 	return k, nil
 }
 
-// Pushed says that something was written to the repository of a project. It does not wait.
+// Pushed schedules maintenance for the repository of a project that something was written to. It does not wait.
 func (k *Keeper) Pushed(project types.NamespacedName) {
 	if k.limits.Concurrency > 0 {
 		k.queue.AddAfter(project, k.limits.Delay)
 	}
 }
 
-// NeedLeaderElection is false: each replica looks after what was pushed to it.
+// NeedLeaderElection returns false: each replica maintains the repositories that were pushed to it.
 func (k *Keeper) NeedLeaderElection() bool { return false }
 
 // Start maintains repositories until ctx ends.
 func (k *Keeper) Start(ctx context.Context) error { return k.turns.run(ctx) }
 
 func (k *Keeper) work(ctx context.Context, project types.NamespacedName) {
-	// Where it fails, the next push is the next occasion.
+	// If this fails, the next push triggers another attempt.
 	if err := k.keep(ctx, project); err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "Maintaining the repository of a project", "project", project)
 	}
 }
 
-// keep maintains the repository of a project, if it is there and nobody else does so.
+// keep maintains the repository of a project, if it exists and no other process is maintaining it.
 func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	var p v1alpha1.Project
 	if err := k.client.Get(ctx, project, &p); err != nil {
@@ -90,7 +91,7 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	}
 	yielding, end, err := repo.BeginYielding(ctx)
 	switch {
-	case errors.Is(err, git.ErrClosed): // whoever moves it leaves it packed
+	case errors.Is(err, git.ErrClosed): // it is being moved, which packs it too
 		return nil
 	case errors.Is(err, git.ErrNotFound): // it was deleted
 		return nil
@@ -103,10 +104,10 @@ func (k *Keeper) keep(ctx context.Context, project types.NamespacedName) error {
 	begun, result := time.Now(), "done"
 	switch err = repo.Maintain(limited); {
 	case err == nil:
-	case errors.Is(err, git.ErrMaintained): // and perhaps before this push was there
+	case errors.Is(err, git.ErrMaintained): // perhaps the other process began before this push
 		k.Pushed(project)
 		return nil
-	case errors.Is(repo.Check(), git.ErrNotFound): // it was deleted, perhaps in the middle
+	case errors.Is(repo.Check(), git.ErrNotFound): // it was deleted, perhaps during the maintenance
 		return nil
 	case yielding.Err() != nil:
 		result, err = "interrupted", nil

@@ -61,7 +61,7 @@ func (k *kept) pushed(t *testing.T) {
 	k.keeper.Pushed(client.ObjectKeyFromObject(k.project))
 }
 
-// runs counts how often the repository was maintained, by result.
+// runs returns a function that counts the maintenance runs of the repository by result.
 func (k *kept) runs(t *testing.T) func() map[string]int {
 	return func() map[string]int {
 		g := NewWithT(t)
@@ -112,7 +112,7 @@ func TestKeeper_worksForTheTenant(t *testing.T) {
 	scheme := runtime.NewScheme()
 	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	base := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.project).WithStatusSubresource(s.project).Build()
-	// The storage is looked up on the way to the repository.
+	// Finding the repository looks up the storage.
 	cat := catalog.New(interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			who <- fair.From(ctx)

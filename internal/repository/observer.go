@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// observeTimeout bounds one look at a repository.
+	// observeTimeout limits one observation of a repository.
 	observeTimeout = 2 * time.Minute
-	// observations is how many projects are looked at at once, one of each tenant.
+	// observations is the maximum number of projects that are observed at once. One tenant can have one of them.
 	observations = 4
 )
 
-// Observer writes into the status of projects what pushes have changed, after the push has been answered. Pushes to
-// one project that come fast are folded into one look, and tenants take turns.
+// Observer updates the status of projects after pushes, once the pushes were answered. It combines rapid pushes to one project into one
+// observation, and tenants take turns.
 type Observer struct {
 	repositories *Repositories
 	client       client.Client
@@ -42,10 +42,10 @@ func NewObserver(r *Repositories, c client.Client) *Observer {
 	return o
 }
 
-// Pushed says that the refs of a project may have changed. It does not wait.
+// Pushed schedules an observation of a project whose refs may have changed. It does not wait.
 func (o *Observer) Pushed(project types.NamespacedName) { o.queue.Add(project) }
 
-// NeedLeaderElection is false: each replica observes the pushes that it has served.
+// NeedLeaderElection returns false: each replica observes the pushes that it has served.
 func (o *Observer) NeedLeaderElection() bool { return false }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=projects/status,verbs=patch,roleName=forgeplane-apiserver
@@ -58,7 +58,7 @@ func (o *Observer) work(ctx context.Context, project types.NamespacedName) {
 	switch {
 	case err == nil:
 		o.queue.Forget(project)
-	case !apierrors.IsConflict(err): // else the cache has to learn what somebody else wrote
+	case !apierrors.IsConflict(err): // otherwise the cache must first receive another writer's change
 		log.FromContext(ctx).Error(err, "Observing a project after a push", "project", project)
 	}
 	if err != nil {
@@ -81,7 +81,7 @@ func (o *Observer) observe(ctx context.Context, name types.NamespacedName) error
 	if equality.Semantic.DeepEqual(p.Status, before.Status) {
 		return nil
 	}
-	// The lock keeps it off the next project of the same name, and from overtaking what was observed later.
+	// The optimistic lock prevents writing to a later project of the same name, and overwriting a newer observation.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := o.client.Status().Patch(ctx, &p, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status: %w", err)

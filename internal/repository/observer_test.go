@@ -26,12 +26,12 @@ type watched struct {
 	observer *repository.Observer
 	client   client.Client
 	patches  atomic.Int32
-	// refuse, while it is set, makes every patch fail, and refused counts them.
+	// refuse makes every patch fail while it is set, and refused counts the failed patches.
 	refuse  atomic.Bool
 	refused atomic.Int32
-	// looked receives the name of each project that the observer begins to look at, as far as somebody waits for it.
+	// looked receives the name of each project whose observation begins, if somebody reads from it.
 	looked chan string
-	// who receives whom the observer works for when it writes.
+	// who receives the tenant for whom the observer works when it writes.
 	who chan fair.Key
 }
 
@@ -102,7 +102,7 @@ func TestTheObserverWritesNothingWhereNothingHasChanged(t *testing.T) {
 	w.observer.Pushed(w.name())
 	g.Eventually(w.patches.Load).WithTimeout(10 * time.Second).Should(BeEquivalentTo(1))
 	w.observer.Pushed(w.name())
-	// The observer works through its queue one by one: when it looks at the next one, it is done with this one.
+	// The observer processes its queue in order: when it begins with the next project, it has finished this one.
 	w.observer.Pushed(types.NamespacedName{Namespace: "acme", Name: "next"})
 	g.Eventually(w.looked).WithTimeout(10 * time.Second).Should(Receive(Equal("next")))
 	g.Expect(w.patches.Load()).To(BeEquivalentTo(1))

@@ -26,27 +26,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// owners is the directory of a shard that has a file for the repository of each project, by which the repository can be retained
-// whatever became of the project. A file is found by the namespace and name of its project, which the next one of that name has.
+// owners is the directory of a shard with a file for the repository of each project, so that the repository can be retained whatever
+// happens to the project. The file name is derived from the namespace and name of the project, which a later project can have too.
 const owners = ".projects"
 
-// annotationCluster is that of a file in owners, with the UID of the cluster in which the project is: objects that were restored in
-// another cluster have other UIDs, and are not deleted for that.
+// annotationCluster is the annotation of a file in owners with the UID of the project's cluster. Objects that were restored in another
+// cluster have other UIDs, which must not cause their repositories to be deleted.
 const annotationCluster = "forgeplane.dev/cluster"
 
-// Owner is whose a repository is, as its shard says.
+// Owner says to which project a repository belongs, according to its shard.
 type Owner struct {
-	// Retained is what the repository becomes when the project has gone.
+	// Retained is the object that is created for the repository when the project is gone.
 	Retained *v1alpha1.RetainedRepository
-	// Cluster is the UID of the cluster that the project is in.
+	// Cluster is the UID of the cluster of the project.
 	Cluster types.UID
-	// Written is when this was written down.
+	// Written is the time at which the file was written.
 	Written time.Time
 
 	file string
 }
 
-// Place is where a project lives.
+// Place is the location of a project.
 type Place struct {
 	// Namespace and Cluster are UIDs.
 	Namespace, Cluster types.UID
@@ -54,7 +54,7 @@ type Place struct {
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=forgeplane-manager
 
-// Cluster returns what a cluster is known by, also after its etcd was restored: the UID of the namespace kube-system.
+// Cluster returns the identity of a cluster, which survives a restore of its etcd: the UID of the namespace kube-system.
 func Cluster(ctx context.Context, live client.Reader) (types.UID, error) {
 	var ns corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
@@ -63,8 +63,8 @@ func Cluster(ctx context.Context, live client.Reader) (types.UID, error) {
 	return ns.UID, nil
 }
 
-// Own writes down on its shard that a project has the repository at its path, unless that stands there already. It is to be called
-// before the repository is there. place is asked where the project has not been written down before.
+// Own records on its shard that the repository at the path of a project belongs to that project, unless that is recorded already. Call it
+// before the repository exists. It calls place only if the project was not recorded before.
 func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(context.Context) (Place, error)) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(
 	}
 	file := ownerFile(s, OwnerName(p))
 	var at Place
-	// Nobody needs what cannot be read.
+	// A file that cannot be read is replaced.
 	if there, err := readOwner(s, file); err == nil && there != nil && there.Retained.Spec.Project.UID == string(p.UID) {
 		at = Place{types.UID(there.Retained.Spec.Project.NamespaceUID), there.Cluster}
 	} else if at, err = place(ctx); err != nil {
@@ -88,14 +88,14 @@ func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(
 	if err := os.Mkdir(filepath.Join(s.Spec.Path, owners), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("writing down whose the repository is: %w", err)
 	}
-	// What a crash of the machine takes is written anew when Forgeplane starts.
+	// If the machine crashes before the file is durable, Forgeplane writes it again when it starts.
 	if err := replace(file, text, false); err != nil {
 		return fmt.Errorf("writing down whose the repository is: %w", err)
 	}
 	return nil
 }
 
-// ownerText leaves out what changes with each push.
+// ownerText returns the content of the file, without what changes with each push.
 func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 	still := p.DeepCopy()
 	still.Status.SizeBytes, still.Status.DefaultBranch = 0, ""
@@ -109,21 +109,22 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 	return text, nil
 }
 
-// Disown removes what Own has written of a project. It does nothing where that is not there.
+// Disown removes the record that Own has written for a project. It does nothing if there is none.
 func (r *Repositories) Disown(ctx context.Context, p *v1alpha1.Project) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", p.Status.Storage)
 	if err != nil {
 		return err
 	}
 	file := ownerFile(s, OwnerName(p))
-	// Nobody needs what cannot be read.
+	// A file that cannot be read is removed.
 	if there, err := readOwner(s, file); err == nil && (there == nil || there.Retained.Spec.Project.UID != string(p.UID)) {
 		return nil
 	}
 	return forget(file)
 }
 
-// Owns reports whether a shard says that a project has the repository at its path. It does from before the repository is there.
+// Owns reports whether a shard records that the repository at the path of a project belongs to it. The record exists before the repository
+// does.
 func (r *Repositories) Owns(ctx context.Context, p *v1alpha1.Project, storage string) (bool, error) {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
 	if err != nil {
@@ -133,7 +134,7 @@ func (r *Repositories) Owns(ctx context.Context, p *v1alpha1.Project, storage st
 	return there != nil && there.Retained.Spec.Project.UID == string(p.UID), err
 }
 
-// Forget removes what the shard says, if it is still there.
+// Forget removes the record from the shard, if it still exists.
 func (o *Owner) Forget() error { return forget(o.file) }
 
 func forget(file string) error {
@@ -143,8 +144,8 @@ func forget(file string) error {
 	return nil
 }
 
-// Left returns what the shards say of the repositories of earlier projects with the namespace and name of a project. A shard that is not
-// ready, or cannot be read, says nothing: it may not keep projects from the other shards.
+// Left returns the records of all shards about the repositories of earlier projects with the namespace and name of a project. It skips
+// shards that are not ready or cannot be read, because these must not keep projects off the other shards.
 func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*Owner, err error) {
 	storages, err := catalog.All[*v1alpha1.RepositoryStorage](ctx, r.catalog)
 	if err != nil {
@@ -179,7 +180,7 @@ func leftOn(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) (left []*Owner, 
 	return left, err
 }
 
-// OwnerNames returns, in no order, the names of the files in which a shard says whose the repositories on it are.
+// OwnerNames returns the names of a shard's owner files, in no order.
 func OwnerNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
 	directories, err := list(filepath.Join(s.Spec.Path, owners))
 	if err != nil {
@@ -200,7 +201,7 @@ func OwnerNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
 	return names, nil
 }
 
-// list is what is in a directory, if that is there. It looks at none of it, as there may be much.
+// list returns the names in a directory, or nothing if it does not exist. It does not read the entries, because there can be many.
 func list(directory string) ([]string, error) {
 	d, err := os.Open(directory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -217,12 +218,12 @@ func list(directory string) ([]string, error) {
 	return names, nil
 }
 
-// OwnerName returns the name of the file that OwnerNames has for the repository of a project.
+// OwnerName returns the name of the owner file for the repository of a project.
 func OwnerName(p *v1alpha1.Project) string {
 	return ownerPrefix(p.Namespace, p.Name) + strconv.FormatInt(p.RESTID(), 10) + recordSuffix
 }
 
-// ownerPrefix is that of the names of all projects of one namespace and name.
+// ownerPrefix returns the prefix of the file names for all projects with a namespace and name.
 func ownerPrefix(namespace, name string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
 	digest := hex.EncodeToString(sum[:])
@@ -233,7 +234,7 @@ func ownerFile(s *v1alpha1.RepositoryStorage, name string) string {
 	return filepath.Join(s.Spec.Path, owners, filepath.FromSlash(name))
 }
 
-// ReadOwner returns what a file named by OwnerNames says; nil when the file has gone.
+// ReadOwner reads an owner file. It returns nil if the file is gone.
 func ReadOwner(s *v1alpha1.RepositoryStorage, name string) (*Owner, error) {
 	return readOwner(s, ownerFile(s, name))
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/catalog"
 )
 
-// records is the directory of a shard that has a file for each retained repository on it, so that the shard alone says whose they
-// were. It is named after the directory of the repository.
+// records is the directory of a shard with a file for each of its retained repositories, so that the shard alone says to whom they
+// belonged. Files are named after the directories of the repositories.
 const (
 	records      = ".retained"
 	recordSuffix = ".json"
 )
 
-// maxRecord bounds what is read of such a file, in bytes.
+// maxRecord is the maximum size of such a file, in bytes.
 const maxRecord = 64 << 10
 
-// record is a RetainedRepository as people write one.
+// record is a RetainedRepository in the form of a manifest.
 type record struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -45,7 +45,7 @@ func recordName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".git") + recordSuffix
 }
 
-// Record writes down on its shard whose a retained repository was, unless that stands there already. The shard has to be mounted.
+// Record records on its shard to whom a retained repository belonged, unless that is recorded already. The shard must be mounted.
 func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Repositories) Record(ctx context.Context, retained *v1alpha1.RetainedRe
 	return nil
 }
 
-// Forget removes what Record has written. It does nothing where that is not there.
+// Forget removes the record that Record has written. It does nothing if there is none.
 func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRepository) error {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *Repositories) Forget(ctx context.Context, retained *v1alpha1.RetainedRe
 	return nil
 }
 
-// Recorded returns what a shard says of a repository at the path of a project; nil when it says nothing.
+// Recorded returns the record of a shard about a repository at the path of a project, or nil if there is none.
 func (r *Repositories) Recorded(ctx context.Context, storage string, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", storage)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *Repositories) Recorded(ctx context.Context, storage string, p *v1alpha1
 	return readRecord(s, recordFile(s, Path(p)))
 }
 
-// RecordNames returns the names of the files in which a shard says whose the retained repositories on it were.
+// RecordNames returns the names of a shard's record files for retained repositories.
 func RecordNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.Spec.Path, records))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,12 +103,12 @@ func RecordNames(s *v1alpha1.RepositoryStorage) ([]string, error) {
 	return names, nil
 }
 
-// RecordName returns the name of the file that RecordNames has for a retained repository.
+// RecordName returns the name of the record file of a retained repository.
 func RecordName(retained *v1alpha1.RetainedRepository) string {
 	return recordName(PathOfRetained(retained))
 }
 
-// ReadRecord returns the RetainedRepository that a file named by RecordNames speaks of; nil when the file has gone.
+// ReadRecord returns the RetainedRepository that a record file describes, or nil if the file is gone.
 func ReadRecord(s *v1alpha1.RepositoryStorage, name string) (*v1alpha1.RetainedRepository, error) {
 	return readRecord(s, filepath.Join(s.Spec.Path, records, name))
 }
@@ -121,7 +121,7 @@ func readRecord(s *v1alpha1.RepositoryStorage, file string) (*v1alpha1.RetainedR
 	return rec.retained(s), nil
 }
 
-// readFile returns what a file says, and nil when it has gone.
+// readFile reads a file. It returns nil if the file is gone.
 func readFile(file string) (*record, fs.FileInfo, error) {
 	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,16 +147,16 @@ func readFile(file string) (*record, fs.FileInfo, error) {
 	return &rec, info, nil
 }
 
-// retained is what a record speaks of, on the shard that has the record.
+// retained returns the RetainedRepository of a record on the given shard.
 func (rec *record) retained(s *v1alpha1.RepositoryStorage) *v1alpha1.RetainedRepository {
-	// The shard may be declared under another name by now.
+	// The shard may have another name now.
 	rec.Spec.Storage = s.Name
 	retained := &v1alpha1.RetainedRepository{Spec: rec.Spec}
 	retained.Name, retained.Finalizers = retainedName(rec.Spec), []string{RetainedFinalizer}
 	return retained
 }
 
-// replace writes a file as a whole, and durably where that is asked for.
+// replace replaces a file atomically, and durably if that is requested.
 func replace(file string, text []byte, durably bool) error {
 	directory := filepath.Dir(file)
 	if err := os.Mkdir(directory, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

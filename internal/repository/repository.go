@@ -1,4 +1,4 @@
-// Package repository finds the Git repository behind a project and says what is in it.
+// Package repository finds the Git repository of a project and reads facts about its content.
 package repository
 
 import (
@@ -16,37 +16,37 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// How many projects' branch names are held in memory: of those with few branches, and of the others.
+// The number of projects whose branch names are held in memory: projects with few branches, and all others.
 const (
 	cachedSmall = 16384
 	cachedLarge = 512
-	// few is how many branches most projects do not exceed.
+	// few is a number of branches that most projects do not exceed.
 	few = 32
 )
 
-// ErrNoStorage says that no shard was chosen yet for a project.
+// ErrNoStorage says that no shard has been chosen for a project yet.
 var ErrNoStorage = errors.New("the project has no storage yet")
 
-// Repositories finds repositories. It is safe for use by several goroutines.
+// Repositories finds repositories. It is safe for concurrent use.
 type Repositories struct {
 	engine  *git.Engine
 	catalog *catalog.Catalog
-	// small and large hold the names of branches, by the UIDs of their projects.
+	// small and large hold the names of branches by the UIDs of their projects.
 	small, large *lru.Cache
-	// waiters is nil where nobody waits.
+	// waiters is nil if nothing calls Follow.
 	waiters *waiters
-	// home is the namespace in which REST makes projects for users.
+	// home is the namespace in which users create projects over REST.
 	home string
 }
 
-// New returns a finder that works with engine.
+// New returns Repositories that use engine.
 func New(engine *git.Engine, cat *catalog.Catalog) *Repositories {
 	return &Repositories{engine: engine, catalog: cat, small: lru.New(cachedSmall), large: lru.New(cachedLarge)}
 }
 
-// Path is where the repository of a project is on its shard. It follows from the namespace, the name of the object and the
-// id, so that a rename of the path does not move it, no two projects share one, whatever id they have pinned, and a
-// restored backup finds it again.
+// Path returns the path of a project's repository on its shard. It is derived from the namespace and name of the object and from the id. So
+// it does not change when the project's path does, no two projects share a path even if they pin the same id, and a restored backup finds
+// its repository.
 func Path(p *v1alpha1.Project) string { return pathOf(p.Namespace, p.Name, p.RESTID()) }
 
 func pathOf(namespace, name string, id int64) string {
@@ -55,8 +55,8 @@ func pathOf(namespace, name string, id int64) string {
 	return digest[:2] + "/" + digest[2:4] + "/" + digest + ".git"
 }
 
-// Of returns the repository of a project, whether it exists or not. It gives ErrNoStorage before a shard was chosen
-// and catalog.ErrNotFound when the shard is not declared any more.
+// Of returns the repository of a project, whether or not it exists. The error is ErrNoStorage before a shard was chosen, and
+// catalog.ErrNotFound if the shard is no longer declared.
 func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Repository, error) {
 	if p.Status.Storage == "" || p.RESTID() == 0 {
 		return nil, ErrNoStorage
@@ -71,8 +71,8 @@ func (r *Repositories) Of(ctx context.Context, p *v1alpha1.Project) (*git.Reposi
 // noRefs is the checksum of a repository without branches and tags.
 const noRefs = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Filled reports whether a project is known to have had something in its repository, wherever that is now. What it has taken over from
-// a deleted project counts.
+// Filled reports whether the repository of a project is known to have had content, wherever the repository is now. A repository that the
+// project took over from a deleted project counts.
 func Filled(p *v1alpha1.Project) bool {
 	if p.Status.RefsChecksum == "" {
 		return p.Status.AdoptedRepository != ""
@@ -80,7 +80,7 @@ func Filled(p *v1alpha1.Project) bool {
 	return p.Status.RefsChecksum != noRefs
 }
 
-// Observe puts into the status of a project what is in its repository now.
+// Observe updates the status of a project from its repository.
 func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := r.Of(ctx, p)
 	if err != nil {
@@ -108,8 +108,8 @@ func (r *Repositories) Observe(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// Now returns a project whose status says what HEAD of its repository is at the moment: the status itself follows a push or commit a
-// little later. Where there is no repository it is the project as it is.
+// Now returns a project whose status has the current HEAD of its repository; the stored status follows a push or commit a little later. If
+// there is no repository, Now returns the project unchanged.
 func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.Project, error) {
 	repo, err := r.Of(ctx, p)
 	var head git.Head
@@ -122,13 +122,13 @@ func (r *Repositories) Now(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.
 	if err != nil {
 		return nil, fmt.Errorf("reading HEAD: %w", err)
 	}
-	// Its parts are shared, as nobody changes them.
+	// A shallow copy suffices, because nobody changes its parts.
 	now := *p
 	now.Status.DefaultBranch, now.Status.HeadCommit = head.Branch, head.Commit
 	return &now, nil
 }
 
-// Empty reports whether a project has no branch at the moment, or had none when it could be looked at last. It costs no process.
+// Empty reports whether a project has no branch at the moment, or had none when its repository was last reachable. It starts no process.
 func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, error) {
 	repo, err := r.Of(ctx, p)
 	empty := true
@@ -141,7 +141,7 @@ func (r *Repositories) Empty(ctx context.Context, p *v1alpha1.Project) (bool, er
 	return empty, err
 }
 
-// missing reports whether an error says that a project has no repository, or none that can be reached.
+// missing reports whether an error says that a project has no repository, or that it cannot be reached.
 func missing(err error) bool {
 	for _, kind := range []error{ErrNoStorage, catalog.ErrNotFound, git.ErrNotFound, git.ErrStorageMissing, git.ErrNotRepository} {
 		if errors.Is(err, kind) {
@@ -151,14 +151,14 @@ func missing(err error) bool {
 	return false
 }
 
-// cached is the branch names of a project at one state of its refs.
+// cached has the branch names of a project for one checksum of its refs.
 type cached struct {
 	checksum string
 	names    []string
 }
 
-// Branches returns the names of a project's branches in order; none before the repository was observed. The names are
-// read again only when the observed checksum has changed. Callers do not change the slice.
+// Branches returns the sorted names of a project's branches; none before the repository was observed. It reads them only if the observed
+// checksum has changed. Callers must not change the slice.
 func (r *Repositories) Branches(ctx context.Context, p *v1alpha1.Project) ([]string, error) {
 	if p.Status.RefsChecksum == "" {
 		return nil, nil

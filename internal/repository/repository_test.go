@@ -18,7 +18,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// shop is a project on a shard of its own, and the client of somebody who works on it.
+// shop is a project on its own shard, and a git client that works on it.
 type shop struct {
 	project *v1alpha1.Project
 	repos   *repository.Repositories

@@ -14,11 +14,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// RetainedFinalizer keeps a RetainedRepository until its repository is purged or has gone over to a project.
+// RetainedFinalizer keeps a RetainedRepository until its repository is purged or a project has taken it over.
 const RetainedFinalizer = "forgeplane.dev/retained-repository"
 
-// NewRetained returns the record of the repository that a project leaves. It is named after what the path of the repository is made
-// of, so that there are no two of one repository.
+// NewRetained returns the RetainedRepository for the repository that a project leaves. Its name is derived from the same values as the path
+// of the repository, so that there is only one for each repository.
 func NewRetained(p *v1alpha1.Project, namespace types.UID, fullPath string, now time.Time) *v1alpha1.RetainedRepository {
 	r := &v1alpha1.RetainedRepository{Spec: v1alpha1.RetainedRepositorySpec{
 		Project: v1alpha1.FormerProject{
@@ -37,13 +37,13 @@ func retainedName(spec v1alpha1.RetainedRepositorySpec) string {
 	return naturalkey.Name(was.Namespace, was.Name, strconv.FormatInt(was.ID, 10))
 }
 
-// PathOfRetained is where a retained repository is on its shard: where that of its project was.
+// PathOfRetained returns the path of a retained repository on its shard, which is the path that it had in its project.
 func PathOfRetained(r *v1alpha1.RetainedRepository) string {
 	was := r.Spec.Project
 	return pathOf(was.Namespace, was.Name, was.ID)
 }
 
-// OfRetained returns a retained repository, whether it exists or not. It gives catalog.ErrNotFound when the shard is not declared.
+// OfRetained returns a retained repository, whether or not it exists. The error is catalog.ErrNotFound if the shard is not declared.
 func (r *Repositories) OfRetained(ctx context.Context, retained *v1alpha1.RetainedRepository) (*git.Repository, error) {
 	s, err := catalog.Get[*v1alpha1.RepositoryStorage](ctx, r.catalog, "", retained.Spec.Storage)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// WithHome names the namespace in which projects are made over REST for users, and no tenant declares any. It returns the finder.
+// WithHome names the namespace in which users create projects over REST, and in which no tenant declares any. It returns r.
 func (r *Repositories) WithHome(namespace string) *Repositories {
 	r.home = namespace
 	return r
 }
 
-// Tenant is whom work for a project is counted for that no caller waits for: its namespace, and in the namespace of WithHome, where
-// REST makes projects for users, whoever has made it. Elsewhere a tenant may write what the label of the creator says.
+// Tenant returns the tenant whose share background work for a project uses. It is the namespace of the project; in the namespace of
+// WithHome it is the creator. Elsewhere the creator label cannot be trusted, because tenants can write it.
 func (r *Repositories) Tenant(p *v1alpha1.Project) fair.Key {
 	if r.home != "" && p.Namespace == r.home {
 		if id, err := strconv.ParseInt(p.Labels[v1alpha1.LabelCreator], 10, 64); err == nil {
@@ -28,7 +28,7 @@ func (r *Repositories) Tenant(p *v1alpha1.Project) fair.Key {
 	return fair.Namespace(p.Namespace)
 }
 
-// tenantOf is Tenant for a project that is known by name, and read with c where that is needed.
+// tenantOf is Tenant for a project name. It reads the project with c if necessary.
 func (r *Repositories) tenantOf(ctx context.Context, c client.Reader, name types.NamespacedName) fair.Key {
 	var p v1alpha1.Project
 	if r.home == "" || name.Namespace != r.home || c.Get(ctx, name, &p) != nil {
@@ -37,7 +37,7 @@ func (r *Repositories) tenantOf(ctx context.Context, c client.Reader, name types
 	return r.Tenant(&p)
 }
 
-// For returns a context for work for a project that no caller waits for.
+// For returns a context for background work for a project.
 func (r *Repositories) For(ctx context.Context, p *v1alpha1.Project) context.Context {
 	return fair.With(ctx, r.Tenant(p))
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// turns is work for projects that nobody waits for, so many at once, in which tenants take turns. Work for one project does not overlap:
-// what is asked for meanwhile follows.
+// turns runs background work for projects, a limited number at once. Tenants take turns. Work for one project does not overlap: work that
+// is requested while it runs follows afterwards.
 type turns struct {
-	// due has the projects that there is something to do for.
+	// due has the projects with outstanding work.
 	due workqueue.TypedInterface[types.NamespacedName]
-	// tenant says whom the work for a project is counted for.
+	// tenant returns the tenant whose share the work for a project uses.
 	tenant func(ctx context.Context, project types.NamespacedName) fair.Key
 	work   func(ctx context.Context, project types.NamespacedName)
 	jobs   *job.Pool[types.NamespacedName]
 }
 
-// newTurns returns turns in slots that it names, for work for what is due.
+// newTurns returns turns that process due. The slots have the given name in the metrics.
 func newTurns(
 	r *Repositories, c client.Reader, due workqueue.TypedInterface[types.NamespacedName], name string, l fair.Limits,
 	work func(ctx context.Context, project types.NamespacedName),
@@ -35,7 +35,7 @@ func newTurns(
 	}
 }
 
-// run works until ctx ends.
+// run processes work until ctx ends.
 func (t *turns) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, t.due.ShutDown)
 	defer stop()

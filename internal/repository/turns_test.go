@@ -22,7 +22,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// follower does something after a push.
+// follower does background work after a push.
 type follower interface {
 	Start(ctx context.Context) error
 	Pushed(project types.NamespacedName)
@@ -46,7 +46,7 @@ func TestWhatFollowsAPush_ofOneTenantDoesNotHoldUpAnother(t *testing.T) {
 			g := NewWithT(t)
 			scheme := runtime.NewScheme()
 			g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-			// The work for a project of the attacker takes until it is released.
+			// Work for the attacker's projects takes until it is released.
 			looked, release := make(chan string, 100), make(chan struct{})
 			f, err := follow(interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -72,7 +72,7 @@ func TestWhatFollowsAPush_ofOneTenantDoesNotHoldUpAnother(t *testing.T) {
 				f.Pushed(types.NamespacedName{Namespace: "attacker", Name: fmt.Sprint(i)})
 			}
 			g.Eventually(looked).WithTimeout(10 * time.Second).Should(Receive(Equal("attacker/0")))
-			f.Pushed(types.NamespacedName{Namespace: "attacker", Name: "0"}) // in the middle of the work
+			f.Pushed(types.NamespacedName{Namespace: "attacker", Name: "0"}) // while the work runs
 			f.Pushed(types.NamespacedName{Namespace: "victim", Name: "web"})
 			g.Eventually(looked).WithTimeout(10 * time.Second).Should(Receive(Equal("victim/web")))
 			g.Consistently(looked).WithTimeout(100*time.Millisecond).ShouldNot(Receive(), "one tenant has one at a time")
@@ -96,7 +96,7 @@ func TestWhatFollowsAPush_takesTurnsByUsersInTheirHome(t *testing.T) {
 	engine, err := git.NewEngine(t.Context(), git.Options{})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(engine.Close)
-	// Whoever works for a project looks for its storage.
+	// Work for a project looks up its storage.
 	working := make(chan fair.Key, 10)
 	repos := repository.New(engine, catalog.New(interceptor.NewClient(base, interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
