@@ -186,7 +186,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	credential.Generate(secret, key, t.UID, value)
 	if absent {
 		if err := controllerutil.SetControllerReference(t, secret, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
-			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
+			return nil, fmt.Errorf("setting the owner of Secret %s: %w", secret.Name, err)
 		}
 		err := c.frame.Client.Create(ctx, secret)
 		if apierrors.IsAlreadyExists(err) {
@@ -201,7 +201,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	if len(secret.OwnerReferences) > 0 && !metav1.IsControlledBy(secret, t) {
 		// Another token made the Secret, which is not to go with that one alone.
 		if err := controllerutil.SetOwnerReference(t, secret, c.frame.Client.Scheme()); err != nil {
-			return nil, fmt.Errorf("owning Secret %s: %w", secret.Name, err)
+			return nil, fmt.Errorf("setting the owner of Secret %s: %w", secret.Name, err)
 		}
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -78,5 +78,5 @@ func (c *Controller) clear(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if left := kept - c.clock.Since(since); left > 0 {
 		return frame.Again(left)
 	}
-	return c.orphans.Remove(ctx, t, "was made over REST, and ended a month ago")
+	return c.orphans.Remove(ctx, t, "was created over REST and ended a month ago")
 }

@@ -61,9 +61,9 @@ func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfi
 	}
 	before := t.DeepCopy()
 	t.Spec.Digest, t.Spec.SecretRef = credential.Digest(string(value)), nil
-	told := audit.Because(ctx, audit.Event{Action: "upgrade", Reason: "its digest takes the place of Secret " + s.Name})
+	told := audit.Because(ctx, audit.Event{Action: "upgrade", Reason: "its digest replaces Secret " + s.Name})
 	if err := c.frame.Client.Patch(told, t, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return 0, fmt.Errorf("recording the digest in the place of Secret %s: %w", s.Name, err)
+		return 0, fmt.Errorf("recording the digest in place of Secret %s: %w", s.Name, err)
 	}
 	return 0, nil
 }

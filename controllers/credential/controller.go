@@ -149,10 +149,10 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
 	// The lock keeps one from going that somebody has begun to use.
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "no object names it"})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "no object references it"})
 	err = c.client.Delete(told, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("removing the Secret %s, which no object names: %w", s.Name, err)
+		return reconcile.Result{}, fmt.Errorf("removing the Secret %s, which no object references: %w", s.Name, err)
 	}
 	return reconcile.Result{}, nil
 }

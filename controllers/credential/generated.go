@@ -39,13 +39,13 @@ func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[t
 	if len(s.Data) == len(before.Data) {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "values of tokens that are gone, or name something else"})
+	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "values that tokens no longer use"})
 	err := c.client.Patch(told, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		for uid := range released {
 			c.release(client.ObjectKeyFromObject(s), uid)
 		}
-		return reconcile.Result{}, fmt.Errorf("removing values of tokens that are gone from Secret %s: %w", s.Name, err)
+		return reconcile.Result{}, fmt.Errorf("removing unused values of tokens from Secret %s: %w", s.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }

@@ -50,7 +50,7 @@ func fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
 	key, err := sshkey.Parse(k.Spec.PublicKey)
 	if err != nil {
 		k.Status.FingerprintMD5, k.Status.FingerprintSHA256 = "", ""
-		return frame.Stalled(v1alpha1.ReasonInvalid, "publicKey is not a key in the form of an authorized_keys line: %w", err)
+		return frame.Stalled(v1alpha1.ReasonInvalid, "publicKey must be a key in the format of a line of authorized_keys: %w", err)
 	}
 	k.Status.FingerprintMD5, k.Status.FingerprintSHA256 = ssh.FingerprintLegacyMD5(key), ssh.FingerprintSHA256(key)
 	return nil

@@ -62,7 +62,7 @@ var _ = Describe("A deploy key", func() {
 		func(line string, words string) {
 			key := forge.DeployKey("ci").Of(website).PublicKey(line).Build()
 			f.Create(key)
-			f.ExpectStalled(key, v1alpha1.ReasonInvalid, "publicKey is not a key in the form of an authorized_keys line", words)
+			f.ExpectStalled(key, v1alpha1.ReasonInvalid, "publicKey must be a key in the format of a line of authorized_keys", words)
 			Expect(key.Status.FingerprintSHA256).To(BeEmpty())
 			Expect(key.Status.FingerprintMD5).To(BeEmpty())
 		},

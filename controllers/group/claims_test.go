@@ -115,7 +115,7 @@ var _ = Describe("A path or id that a group is below", func() {
 	}
 	expectAlone := func() {
 		GinkgoHelper()
-		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "parentRef: ", "belongs to another group now", "name its uid")
+		f.ExpectWaiting(team, v1alpha1.ReasonReferenceNotReady, "parentRef: ", "belongs to a different group", "set its uid in parentRef")
 		Expect(team.Status.FullPath).To(BeEmpty())
 		Eventually(func() error {
 			_, err := f.Catalog.ByPath(GinkgoT().Context(), "acme/team")

@@ -173,7 +173,7 @@ var _ = Describe("The full path of a group", func() {
 
 		below := forge.Group("web").Below(younger).Build()
 		f.Create(below)
-		f.ExpectWaiting(below, v1alpha1.ReasonReferenceNotReady, "a group above")
+		f.ExpectWaiting(below, v1alpha1.ReasonReferenceNotReady, "a parent group")
 	})
 
 	DescribeTable("passes on",

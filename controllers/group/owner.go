@@ -37,7 +37,7 @@ func (c *Controller) own(ctx context.Context, g *v1alpha1.Group) (settled bool, 
 	default:
 		m := owner.Membership(u, g)
 		if err := controllerutil.SetOwnerReference(g, m, c.frame.Client.Scheme()); err != nil {
-			return false, fmt.Errorf("owning Membership %s: %w", m.Name, err)
+			return false, fmt.Errorf("setting the owner of Membership %s: %w", m.Name, err)
 		}
 		// It is one that REST makes, and goes with the user as those do.
 		if err := c.frame.Client.Create(ctx, m, declare.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -99,11 +99,11 @@ func (c *Controller) entries(ctx context.Context, s *v1alpha1.JobTokenScope) (un
 	}
 	var wrong []string
 	if len(names) > 0 {
-		wrong = append(wrong, "these entries lead to no project: "+strings.Join(names, ", "))
+		wrong = append(wrong, "these entries reference projects that do not exist: "+strings.Join(names, ", "))
 	}
 	if len(replaced) > 0 {
-		wrong = append(wrong, "these entries lead to another project than the one that was let in, and do not let it in: "+
-			strings.Join(replaced, ", ")+"; remove an entry and declare it anew, or name the uid beside it, to let that one in")
+		wrong = append(wrong, "these entries now reference a different project, which they do not allow: "+
+			strings.Join(replaced, ", ")+"; to allow that project, remove the entry and add it again, or set its uid as well")
 	}
 	if len(wrong) == 0 {
 		return nil, nil

@@ -86,7 +86,7 @@ var _ = Describe("An entry of a job token scope", func() {
 		s := forge.JobTokenScope("s").Of(website).Allowing(byName("tool"), byID(20), byPath("no/where"), byID(99)).Build()
 		f.Create(s)
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound,
-			"these entries lead to no project: allowlist[0] (tool), allowlist[2] (no/where), allowlist[3] (with id 99)")
+			"these entries reference projects that do not exist: allowlist[0] (tool), allowlist[2] (no/where), allowlist[3] (with id 99)")
 		Expect(s.Status.Allowlist).To(Equal([]v1alpha1.ObservedAllowlistEntry{
 			{}, {ID: 20, Resolved: true}, {Path: "no/where"}, {ID: 99},
 		}))
@@ -100,10 +100,10 @@ var _ = Describe("An entry of a job token scope", func() {
 		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "allowlist[0] (later), allowlist[1] (bolt/new), allowlist[2] (with id 30)")
 		later := forge.Project("later").In(acme).Build()
 		f.Create(later)
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "project: allowlist[1] (bolt/new), allowlist[2] (with id 30)")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not exist: allowlist[1] (bolt/new), allowlist[2] (with id 30)")
 		thirty := forge.Project("thirty").In(bolt).ID(30).Build()
 		f.Create(thirty)
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "project: allowlist[1] (bolt/new)")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not exist: allowlist[1] (bolt/new)")
 		f.Change(tool, func() { tool.Spec.Path = "new" })
 		f.ExpectReady(s)
 		f.Eventually(s).Should(HaveField("Status.Allowlist", ConsistOf(
@@ -115,9 +115,9 @@ var _ = Describe("An entry of a job token scope", func() {
 		f.Change(bolt, func() { bolt.Spec.Visibility = v1alpha1.VisibilityPrivate })
 		f.Eventually(s).Should(HaveField("Status.Allowlist", ContainElement(v1alpha1.ObservedAllowlistEntry{Path: "bolt/new", Resolved: true})))
 		f.Change(bolt, func() { bolt.Spec.Path = "nuts" })
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "project: allowlist[1] (bolt/new)")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not exist: allowlist[1] (bolt/new)")
 		f.Delete(thirty)
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "project: allowlist[1] (bolt/new), allowlist[2] (with id 30)")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not exist: allowlist[1] (bolt/new), allowlist[2] (with id 30)")
 		f.Change(s, func() { s.Spec.Allowlist = s.Spec.Allowlist[:1] })
 		f.ExpectReady(s)
 	})
@@ -148,14 +148,14 @@ var _ = Describe("An entry by path or id of a project in another namespace", fun
 		was := s.Status.RecordedAllowlist
 
 		again := replace()
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "these entries lead to another project than the one that was let in",
-			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); remove an entry and declare it anew, or name the uid beside it")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "these entries now reference a different project, which they do not allow",
+			"allowlist[0] (bolt/tool), allowlist[1] (with id 20); to allow that project, remove the entry and add it again, or set its uid as well")
 		Expect(s.Status.RecordedAllowlist).To(Equal(was))
 		Expect(s.Status.Allowlist[0].Resolved).To(BeFalse())
 		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeFalse())
 
 		f.Change(s, func() { s.Spec.Allowlist[0].ProjectRef.UID = string(again.UID) })
-		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "do not let it in: allowlist[1] (with id 20);")
+		f.ExpectWaiting(s, v1alpha1.ReasonReferenceNotFound, "which they do not allow: allowlist[1] (with id 20);")
 		Expect(jobtoken.Allows(GinkgoT().Context(), f.Catalog, s, again)).To(BeTrue())
 		entries := s.Spec.Allowlist
 		f.Change(s, func() { s.Spec.Allowlist = nil })

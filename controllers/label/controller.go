@@ -57,7 +57,7 @@ func place(_ context.Context, l *v1alpha1.Label, s catalog.Scope) error {
 
 func check(_ context.Context, l *v1alpha1.Label, _ catalog.Scope) error {
 	if _, isColor := label.Hex(l.Spec.Color); !isColor {
-		return frame.Stalled(v1alpha1.ReasonInvalid, "color %s is none: it is to be #RGB, #RRGGBB or the name of a color of CSS", l.Spec.Color)
+		return frame.Stalled(v1alpha1.ReasonInvalid, "color %s is not valid: it must be #RGB, #RRGGBB or the name of a CSS color", l.Spec.Color)
 	}
 	return nil
 }

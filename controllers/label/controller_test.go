@@ -34,7 +34,7 @@ var _ = Describe("A label", func() {
 	It("is invalid in a color that nobody knows", func() {
 		l := forge.LabelTitled("bug").Of(website).Color("reddish").Build()
 		f.Create(l)
-		f.ExpectStalled(l, v1alpha1.ReasonInvalid, "color reddish is none", "the name of a color of CSS")
+		f.ExpectStalled(l, v1alpha1.ReasonInvalid, "color reddish is not valid", "the name of a CSS color")
 		Expect(l.Status.Color).To(BeEmpty())
 		Expect(l.Status.TextColor).To(BeEmpty())
 		f.Change(l, func() { l.Spec.Color = "red" })

@@ -99,7 +99,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 		}
 		p.Status.Storage, p.Status.AdoptedRepository = r.Spec.Storage, r.Name
 		if err := c.writeStatus(ctx, before, p); err != nil {
-			return fmt.Errorf("writing down the adopted repository: %w", err)
+			return fmt.Errorf("recording the adopted repository: %w", err)
 		}
 	}
 	from, err := c.repositories.OfRetained(ctx, r)
@@ -122,7 +122,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	case errors.Is(err, git.ErrStorageMissing):
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
 	case errors.Is(err, git.ErrNotFound):
-		return frame.Failed(v1alpha1.ReasonStorageUnavailable, "the repository of RetainedRepository %s is not on storage %s any more", r.Name, r.Spec.Storage)
+		return frame.Failed(v1alpha1.ReasonStorageUnavailable, "the repository of RetainedRepository %s is no longer on storage %s", r.Name, r.Spec.Storage)
 	case err != nil:
 		return fmt.Errorf("taking over the repository of RetainedRepository %s: %w", r.Name, err)
 	}
@@ -230,7 +230,7 @@ func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	case errors.Is(err, git.ErrNotFound):
 		return true, nil
 	case errors.Is(err, git.ErrStorageMissing):
-		return false, frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted, and may hold the repository that was taken over", r.Spec.Storage)
+		return false, frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s, which may hold the repository that was taken over, is not mounted", r.Spec.Storage)
 	default:
 		return false, err
 	}

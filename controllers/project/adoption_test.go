@@ -255,7 +255,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		Entry("in its path", func(p *v1alpha1.Project) { p.Spec.Path = "site" }, "its full path was acme/website"),
 		Entry("in its storage", func(p *v1alpha1.Project) { p.Spec.Storage = "other" }, "it is on storage shard"),
 		Entry("in its object format", func(p *v1alpha1.Project) { p.Spec.ObjectFormat = v1alpha1.ObjectFormatSHA256 }, "its objectFormat is sha1"),
-		Entry("in what it imports", func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://git.example.com/a.git" }, "it had another importURL"),
+		Entry("in what it imports", func(p *v1alpha1.Project) { p.Spec.ImportURL = "https://git.example.com/a.git" }, "its importURL was different"),
 	)
 
 	It("says so where its id is somebody else's by now, and is adopted without it where that is wanted", func() {
@@ -410,10 +410,10 @@ var _ = Describe("A retained repository", func() {
 		drop(web)
 		r := only()
 		Expect(r.Spec.Project.UID).To(Equal(uid))
-		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "not on storage shard any more", repository.Path(web))
+		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "no longer on storage shard", repository.Path(web))
 		again := forge.Project("website").In(acme).Build()
 		f.Create(again)
-		f.ExpectFailing(again, v1alpha1.ReasonStorageUnavailable, "not on storage shard any more", r.Name)
+		f.ExpectFailing(again, v1alpha1.ReasonStorageUnavailable, "no longer on storage shard", r.Name)
 		Expect(os.Remove(shard.Spec.Path)).To(Succeed())
 		Expect(os.Rename(shard.Spec.Path+".away", shard.Spec.Path)).To(Succeed())
 		expectAdopted(again, commit)

@@ -53,7 +53,7 @@ func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.Retain
 			return err
 		}
 		if string(p.UID) == was.UID {
-			return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing, "the deleted project %s/%s leaves a repository, and is about to go", was.Namespace, was.Name)
+			return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing, "the deleted project %s/%s leaves a repository and still exists: waiting until it is removed", was.Namespace, was.Name)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (c choice) chosen(own []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRe
 	if len(some) == 0 {
 		return nil, nil
 	}
-	return c.one(some, fmt.Sprintf("several projects %s have left a repository", c.project.Spec.AdoptRepository))
+	return c.one(some, fmt.Sprintf("several projects named %s have left a repository", c.project.Spec.AdoptRepository))
 }
 
 // one takes the only one, if it fits.
@@ -153,7 +153,7 @@ func (c choice) one(some []*v1alpha1.RetainedRepository, several string) (*v1alp
 		return nil, undecided("%s: %s", several, decide(some))
 	}
 	if wrong := unfit(some[0], c.project); wrong != "" {
-		return nil, undecided("RetainedRepository %s does not fit: %s", some[0].Name, wrong)
+		return nil, undecided("RetainedRepository %s cannot be adopted: %s", some[0].Name, wrong)
 	}
 	return some[0], nil
 }
@@ -171,14 +171,14 @@ func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.Retain
 	switch {
 	case len(mine) == 1:
 		if wrong := c.differs(mine[0]); wrong != "" {
-			return nil, undecided("a deleted project of this name has left a repository, and %s: %s", wrong, decide(asked))
+			return nil, undecided("a deleted project of this name has left a repository, but %s: %s", wrong, decide(asked))
 		}
 		return mine[0], nil
 	case len(mine) > 1:
 		return nil, undecided("several projects of this name have left a repository: %s", decide(asked))
 	case p.Spec.AdoptRepository != "":
 		return nil, frame.Waiting(v1alpha1.ReasonReferenceNotFound, "adoptRepository: no deleted project of this namespace has left a repository %s that "+
-			"can still be adopted: name another one, or None to begin with a new one", p.Spec.AdoptRepository)
+			"can still be adopted: set another name, or None to start with a new repository", p.Spec.AdoptRepository)
 	case len(others) == 0:
 		return nil, nil
 	case len(asked) == 1:
@@ -186,8 +186,8 @@ func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.Retain
 	case len(asked) > 1:
 		return nil, undecided("several deleted projects have left a repository under this full path: %s", decide(asked))
 	}
-	return nil, undecided("a project of an earlier namespace %s has left a repository, RetainedRepository %s: an administrator can give it to this project "+
-		"by adoptBy there, or purge it by deleting it; adoptRepository: None begins with a new one", p.Namespace, others[0].Name)
+	return nil, undecided("a project of an earlier namespace %s has left RetainedRepository %s: an administrator can give it to this project "+
+		"in its adoptBy, or purge it by deleting it; to start with a new repository, set adoptRepository: None", p.Namespace, others[0].Name)
 }
 
 // differs says in what a declaration is not the one that has left a repository.
@@ -195,13 +195,13 @@ func (c choice) differs(r *v1alpha1.RetainedRepository) string {
 	p, was := c.project, r.Spec.Project
 	switch {
 	case p.RESTID() != 0 && p.RESTID() != was.ID:
-		return fmt.Sprintf("its id was %d, which this one has not", was.ID)
+		return fmt.Sprintf("its id was %d, which this project does not have", was.ID)
 	case c.fullPath != "" && was.FullPath != "" && !samePath(r, c.fullPath):
 		return "its full path was " + was.FullPath
 	case !strings.EqualFold(p.Spec.Path, was.Path):
 		return "its path was " + was.Path
 	case p.Spec.ImportURL != "" && p.Spec.ImportURL != was.ImportURL:
-		return "it had another importURL"
+		return "its importURL was different"
 	}
 	return unfit(r, p)
 }
@@ -212,7 +212,7 @@ func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
 	case p.Spec.Storage != "" && p.Spec.Storage != r.Spec.Storage:
 		return fmt.Sprintf("it is on storage %s: omit spec.storage", r.Spec.Storage)
 	case was.ObjectFormat != "" && p.Spec.ObjectFormat != was.ObjectFormat:
-		return fmt.Sprintf("its objectFormat is %s: declare the same", was.ObjectFormat)
+		return fmt.Sprintf("its objectFormat is %s: set the same one", was.ObjectFormat)
 	}
 	return ""
 }
@@ -221,7 +221,7 @@ func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
 func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
 	for _, r := range left {
 		if repository.PathOfRetained(r) == repository.Path(c.project) {
-			return undecided("id %d belongs to RetainedRepository %s: a project that begins with a new repository has to have another id", c.project.RESTID(), r.Name)
+			return undecided("id %d belongs to RetainedRepository %s: a project that starts with a new repository must have another id", c.project.RESTID(), r.Name)
 		}
 	}
 	return nil
@@ -243,7 +243,7 @@ func decide(some []*v1alpha1.RetainedRepository) string {
 	for i, r := range some {
 		names[i] = r.Name
 	}
-	return fmt.Sprintf("set adoptRepository to %s%s to take it over, or to None to begin with a new one", strings.Join(names, " or "), more)
+	return fmt.Sprintf("set adoptRepository to %s%s to adopt it, or to None to start with a new repository", strings.Join(names, " or "), more)
 }
 
 func undecided(format string, args ...any) error {

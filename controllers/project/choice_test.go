@@ -29,7 +29,7 @@ var _ = Describe("A retained repository that two projects name", func() {
 		Expect(web.Status.ID).To(Equal(r.Spec.Project.ID))
 
 		f.Create(forge.Group("missing").In(namespace).Build())
-		f.ExpectWaiting(astray, v1alpha1.ReasonReferenceNotFound, "adoptRepository", "website", "name another one, or None to begin with a new one")
+		f.ExpectWaiting(astray, v1alpha1.ReasonReferenceNotFound, "adoptRepository", "website", "set another name, or None to start with a new repository")
 		Expect(astray.Status.ID).To(BeZero())
 		f.Change(astray, func() { astray.Spec.AdoptRepository = v1alpha1.AdoptNone })
 		missing := forge.Group("missing").In(namespace).Build()
@@ -55,7 +55,7 @@ var _ = Describe("A retained repository that two projects name", func() {
 			g.Expect(other.Status.AdoptedRepository).To(BeEmpty())
 			g.Expect(other.Status.ID).To(BeZero())
 			g.Expect(meta.FindStatusCondition(other.Status.Conditions, v1alpha1.ConditionReady)).To(PointTo(And(
-				HaveField("Reason", v1alpha1.ReasonReferenceNotFound), HaveField("Message", ContainSubstring("None to begin with a new one")),
+				HaveField("Reason", v1alpha1.ReasonReferenceNotFound), HaveField("Message", ContainSubstring("None to start with a new repository")),
 			)))
 		}).WithTimeout(3 * settle).WithPolling(polling).Should(Succeed())
 	})
@@ -97,11 +97,11 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
 		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "several projects of this name",
-			"set adoptRepository to "+second.Name+" or "+first.Name+" to take it over", "None")
+			"set adoptRepository to "+second.Name+" or "+first.Name+" to adopt it", "None")
 		Expect(web.Status.Storage).To(BeEmpty())
 		Expect(web.Spec.ID).To(BeZero())
 		f.Change(web, func() { web.Spec.AdoptRepository = "website" })
-		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "several projects website", first.Name, second.Name)
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "several projects named website", first.Name, second.Name)
 		f.Change(web, func() { web.Spec.AdoptRepository = first.Name })
 		Eventually(func() (int, error) {
 			_, err := f.ReconcileOnce(web)
@@ -170,7 +170,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		}
 		web := forge.Project("website").In(acme).Build()
 		f.Create(web)
-		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "former-7", "former-3", "or one of 3 more", "None to begin with a new one")
+		f.ExpectStalled(web, v1alpha1.ReasonRepositoryRetained, "former-7", "former-3", "or one of 3 more", "None to start with a new repository")
 	})
 
 	It("of the same id, the first that comes back has it", func() {

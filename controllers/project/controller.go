@@ -156,7 +156,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	switch err := repo.Check(); {
 	case err == nil:
 		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves what is on it
-			log.FromContext(ctx).Error(err, "Writing down on the shard whose the repository is", "storage", p.Status.Storage)
+			log.FromContext(ctx).Error(err, "Recording on the shard which project the repository belongs to", "storage", p.Status.Storage)
 		}
 		return c.tidy(ctx, p, repo)
 	case errors.Is(err, git.ErrStorageMissing):
@@ -165,7 +165,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 		return err
 	case p.Status.RefsChecksum != "":
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
-			"the repository is not on storage %s any more: bring it back to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
+			"the repository is no longer on storage %s: restore it to %s, or delete the project", p.Status.Storage, p.Status.RepositoryPath)
 	}
 	if err := c.own(ctx, p); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *reposi
 	}
 	if err := repo.Tidy(ctx); err != nil {
 		c.tidied.Delete(p.UID)
-		return fmt.Errorf("removing what a crash has left: %w", err)
+		return fmt.Errorf("removing what a crash left behind: %w", err)
 	}
 	return nil
 }

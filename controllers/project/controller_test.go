@@ -231,7 +231,7 @@ var _ = Describe("The full path of a project", func() {
 			younger := forge.Group("acme").In(f.NewNamespace()).Build()
 			forge.UntilYounger(acme)
 			return younger
-		}, func(web *v1alpha1.Project) { f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "a group above") }),
+		}, func(web *v1alpha1.Project) { f.ExpectWaiting(web, v1alpha1.ReasonReferenceNotReady, "a parent group") }),
 	)
 
 	It("is not to be had where the installation lets the namespace hold no such root group", func() {

@@ -226,7 +226,7 @@ var _ = Describe("An imported project", func() {
 		slow := forge.Project("slow").In(acme).ImportedFrom(o.URL + "/slow/tools.git").Build()
 		f.Create(slow)
 		f.ExpectWaiting(slow, v1alpha1.ReasonImportFailed, "importing "+o.URL+"/slow/tools.git: "+
-			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average (the next attempt follows)")
+			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average (Forgeplane tries again)")
 		Expect(repositoryOf(slow).Check()).To(MatchError(git.ErrNotFound))
 	})
 
@@ -241,7 +241,7 @@ var _ = Describe("An imported project", func() {
 		large := forge.Project("large").In(acme).ImportedFrom(o.URL + "/large.git").Build()
 		f.Create(large)
 		f.ExpectWaiting(large, v1alpha1.ReasonImportFailed,
-			"importing "+o.URL+"/large.git: The repository has more than the 1 MiB that the server allows an import.", "(the next attempt follows in a day)")
+			"importing "+o.URL+"/large.git: The repository has more than the 1 MiB that the server allows an import.", "(the next attempt is in a day)")
 		attempts := o.attempts.Load()
 		f.Clock.SetTime(f.Clock.Now().Add(time.Hour))
 		look(large)
@@ -283,13 +283,13 @@ var _ = Describe("An imported project", func() {
 			f.Run()
 			tools := forge.Project("tools").In(acme).ImportedFrom(url()).Build()
 			f.Create(tools)
-			f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed, "importing "+url(), words, "the next attempt follows")
+			f.ExpectWaiting(tools, v1alpha1.ReasonImportFailed, "importing "+url(), words, "Forgeplane tries again")
 			Expect(filepath.Glob(place(tools, shard)+"*")).To(BeEmpty(), "nothing is left behind")
 		},
 		Entry("when nobody answers", func() string { return "http://127.0.0.1:1/tools.git" }, "Failed to connect"),
 		Entry("when nobody knows the host", func() string { return "http://nobody.invalid/tools.git" }, "Could not resolve host"),
 		Entry("when there is no such repository", func() string { return o.URL + "/none.git" }, "not found"),
-		Entry("when credentials are needed", func() string { return o.URL + "/private/tools.git" }, "does not accept the credentials, or asks for some"),
+		Entry("when credentials are needed", func() string { return o.URL + "/private/tools.git" }, "does not accept the credentials, or requires credentials"),
 	)
 
 	DescribeTable("is refused by the schema",

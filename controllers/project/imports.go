@@ -44,9 +44,9 @@ func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, 
 	})
 	switch reached := git.LastingLimit(s.err); {
 	case s.retry > 0 && reached != "":
-		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "importing %s: %s (the next attempt follows in a day)", p.Spec.ImportURL, reached)
+		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "importing %s: %s (the next attempt is in a day)", p.Spec.ImportURL, reached)
 	case s.retry > 0:
-		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "importing %s: %w (the next attempt follows)", p.Spec.ImportURL, s.err)
+		return frame.WaitingFor(s.retry, v1alpha1.ReasonImportFailed, "importing %s: %w (Forgeplane tries again)", p.Spec.ImportURL, s.err)
 	case s.phase == "":
 		return frame.WaitingFor(progressInterval, v1alpha1.ReasonImporting, "importing %s", p.Spec.ImportURL)
 	default:

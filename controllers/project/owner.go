@@ -56,7 +56,7 @@ func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error
 			return err
 		} else if !recorded {
 			return frame.WaitingFor(recordDelay, v1alpha1.ReasonRepositoryRetained,
-				"a deleted project of this name has left a repository on storage %s: its RetainedRepository is about to appear", o.Retained.Spec.Storage)
+				"a deleted project of this name has left a repository on storage %s: waiting for its RetainedRepository to appear", o.Retained.Spec.Storage)
 		}
 	}
 	return nil

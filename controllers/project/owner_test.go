@@ -63,7 +63,7 @@ var _ = Describe("A project that goes without its finalizer", func() {
 		vanish(web)
 		again := forge.Project("website").In(acme).Build()
 		f.Create(again)
-		f.ExpectWaiting(again, v1alpha1.ReasonRepositoryRetained, "storage shard", "about to appear")
+		f.ExpectWaiting(again, v1alpha1.ReasonRepositoryRetained, "storage shard", "to appear")
 		Expect(again.Spec.ID).To(BeZero(), "it can still have that of the repository")
 		lookThrough(time.Minute)
 		r := only()

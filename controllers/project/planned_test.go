@@ -70,7 +70,7 @@ var _ = Describe("A crash between making a repository and the status", func() {
 		file := owners()[0]
 		Expect(os.Rename(file, file+".aside")).To(Succeed())
 		Expect(os.Mkdir(file, 0o700)).To(Succeed())
-		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "storage shard, which may have the repository, cannot be read")
+		f.ExpectWaiting(web, v1alpha1.ReasonStorageUnavailable, "storage shard, which may hold the repository, cannot be read")
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Rename(file+".aside", file)).To(Succeed())
 		f.ExpectReady(web)

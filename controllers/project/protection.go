@@ -72,14 +72,14 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 		},
 	}
 	if err := controllerutil.SetControllerReference(p, b, c.frame.Client.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
-		return fmt.Errorf("owning the protection of %s: %w", branch, err)
+		return fmt.Errorf("setting the owner of the protection of %s: %w", branch, err)
 	}
 	there := &v1alpha1.ProtectedBranch{}
 	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(b), there); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("looking for the protection of %s: %w", branch, err)
 	} else if err == nil && !catalog.Belongs(there, p) {
 		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
-			"the default branch %s is protected when ProtectedBranch %s is gone, which a deleted project of this name has left", branch, b.Name)
+			"the default branch %s is not protected yet: waiting until ProtectedBranch %s, which a deleted project of this name has left, is removed", branch, b.Name)
 	}
 	// The REST API shows it from now on, as it shows the project, and its controller has no more to write than a status.
 	id, err := c.ids.Allocate(ctx, b)

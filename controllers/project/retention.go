@@ -100,7 +100,7 @@ func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository,
 		return fmt.Errorf("reading RetainedRepository %s: %w", r.Name, err)
 	}
 	if there.Spec.Project.UID != string(p.UID) || !there.DeletionTimestamp.IsZero() {
-		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s is of an earlier project and has to go first", r.Name)
+		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonDeleting, "RetainedRepository %s of an earlier project must be deleted first", r.Name)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (c *Controller) full(ctx context.Context, p *v1alpha1.Project, namespace co
 		return nil, nil
 	}
 	return frame.Waiting(v1alpha1.ReasonDeleting, "there is no room for another retained repository of namespace %s (--quota-retained, --quota-retained-size): "+
-		"it has %d, of together %s, and this one has %s. Set deletionPolicy: Delete to remove the repository, or have an administrator delete "+
+		"it has %d, with %s in total, and this one has %s. Set deletionPolicy: Delete to remove the repository, or ask an administrator to delete "+
 		"RetainedRepositories that are not needed", p.Namespace, number, git.FormatBytes(bytes), git.FormatBytes(p.Status.SizeBytes)), nil
 }
 

@@ -40,7 +40,7 @@ func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) err
 	case errors.Is(err, catalog.ErrNotFound):
 		return nil // nothing can have been kept there
 	case err != nil:
-		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s, which may have the repository, cannot be read: %w", planned, err)
+		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s, which may hold the repository, cannot be read: %w", planned, err)
 	case begun:
 		p.Status.Storage = planned
 	}
@@ -66,7 +66,7 @@ func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) err
 		return nil
 	}
 	if err := c.writeStatus(ctx, before, p); err != nil {
-		return fmt.Errorf("writing down the storage: %w", err)
+		return fmt.Errorf("recording the storage: %w", err)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, stora
 		return err
 	}
 	return frame.Waiting(v1alpha1.ReasonRepositoryRetained,
-		"another project has left the repository of this id on storage %s: see RetainedRepository %s, which is about to appear", storage, was.Name)
+		"another project has left a repository with this id on storage %s: waiting for RetainedRepository %s to appear", storage, was.Name)
 }
 
 // writeStatus writes at once what has changed in the status of p since before. The rest of p stays what it is.

@@ -133,7 +133,7 @@ var _ = Describe("The repository of a project", func() {
 		f.ExpectReady(web)
 		directory := repositoryOf(web).Dir()
 		Expect(os.Rename(directory, directory+".aside")).To(Succeed())
-		f.ExpectFailing(web, v1alpha1.ReasonStorageUnavailable, "the repository is not on storage shard any more", web.Status.RepositoryPath)
+		f.ExpectFailing(web, v1alpha1.ReasonStorageUnavailable, "the repository is no longer on storage shard", web.Status.RepositoryPath)
 		Expect(directory).NotTo(BeADirectory())
 		Expect(web.Status.HeadCommit).To(Equal(commit), "what is known of it stays")
 		Expect(os.Rename(directory+".aside", directory)).To(Succeed())

@@ -92,11 +92,11 @@ func moment(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(tim
 func words(err error) string {
 	switch {
 	case errors.Is(err, git.ErrCredentials):
-		return "the target does not accept the credentials, or asks for some"
+		return "the target does not accept the credentials, or requires credentials"
 	case errors.Is(err, git.ErrTimeout):
 		return "the push took longer than allowed"
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing):
-		return "the repository of the project is not there"
+		return "the repository of the project does not exist"
 	}
 	failed := (*git.Error)(nil)
 	if errors.As(err, &failed) && failed.Stderr != "" {
@@ -117,10 +117,10 @@ func refusals(all []git.RefusedRef) string {
 	}
 	var parts []string
 	if len(diverged) > 0 {
-		parts = append(parts, "these have diverged and stay as they are on the target: "+some(diverged))
+		parts = append(parts, "these refs have diverged and stay unchanged on the target: "+some(diverged))
 	}
 	if len(refused) > 0 {
-		parts = append(parts, "the target refuses these: "+some(refused))
+		parts = append(parts, "the target refuses these refs: "+some(refused))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -173,7 +173,7 @@ func verdict(m *v1alpha1.RemoteMirror, at report, now time.Time) error {
 	case s.LastError != "":
 		return frame.WaitingFor(left, v1alpha1.ReasonPushIncomplete, "%s", s.LastError)
 	case s.LastSuccessfulUpdateAt == nil:
-		return frame.Waiting(v1alpha1.ReasonProgressing, "the first push is under way")
+		return frame.Waiting(v1alpha1.ReasonProgressing, "the first push is in progress")
 	default:
 		return nil
 	}

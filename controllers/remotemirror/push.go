@@ -122,7 +122,7 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 		return credentials{s.ResourceVersion, func(ctx context.Context) (string, string, error) {
 			username, password, err := offer.Login(ctx, c.options.Secrets)
 			if err == nil && username == "" && password == "" {
-				err = fmt.Errorf("secretRef: Secret %s has neither a key username nor a key password", offer.Name)
+				err = fmt.Errorf("secretRef: Secret %s has neither the key username nor the key password", offer.Name)
 			}
 			return username, password, err
 		}}, nil
@@ -136,7 +136,7 @@ func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) 
 	}
 	if s == nil {
 		return credentials{}, frame.Waiting(v1alpha1.ReasonReferenceNotFound,
-			"the credentials that the mirror was given over REST are gone: make a new mirror, or name a Secret in secretRef")
+			"the credentials that were set over REST no longer exist: create a new mirror, or set secretRef")
 	}
 	return credentials{s.ResourceVersion, func(context.Context) (string, string, error) {
 		return string(s.Data[credential.UsernameKey]), string(s.Data[credential.PasswordKey]), nil

@@ -142,7 +142,7 @@ func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) err
 	info, err := os.Stat(s.Spec.Path)
 	if err != nil || !info.IsDir() {
 		return frame.WaitingFor(probeInterval, v1alpha1.ReasonStorageUnavailable,
-			"%s is not a directory here: is the volume mounted?", s.Spec.Path)
+			"%s is not a directory: check that the volume is mounted", s.Spec.Path)
 	}
 	f, err := os.CreateTemp(s.Spec.Path, ".probe-*")
 	if err == nil {

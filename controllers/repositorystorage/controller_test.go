@@ -46,7 +46,7 @@ var _ = Describe("A repository storage", func() {
 		Expect(os.Remove(path)).To(Succeed())
 		s := forge.RepositoryStorage("late").At(path).Build()
 		f.Create(s)
-		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, path, "is the volume mounted?")
+		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, path, "check that the volume is mounted")
 		Expect(os.WriteFile(path, nil, 0o600)).To(Succeed())
 		f.ExpectWaiting(s, v1alpha1.ReasonStorageUnavailable, "not a directory")
 		result, _ := f.Reconcile(s)

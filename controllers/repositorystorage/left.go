@@ -51,7 +51,7 @@ func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStora
 		}
 		// As of a record: one of them is no reason to put a whole shard out of use.
 		if err := c.retainOne(ctx, s, name, cluster); err != nil {
-			log.FromContext(ctx).Error(err, "Retaining the repository of a project that is gone", "storage", s.Name, "record", name)
+			log.FromContext(ctx).Error(err, "Retaining the repository of a deleted project", "storage", s.Name, "record", name)
 		}
 	}
 	c.lookedThrough.Store(s.UID, now)
@@ -112,7 +112,7 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 	o.Retained.Spec.RetainedAt = metav1.NewTime(c.options.Clock.Now())
 	was := o.Retained.Spec.Project
 	told := audit.Because(ctx, audit.Event{
-		Action: "retain", Reason: "the project is gone, and its finalizer was removed before the repository was retained",
+		Action: "retain", Reason: "the project was deleted, and its finalizer was removed before the repository was retained",
 		About: &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
 	})
 	// The file goes when the cache shows the record: until one of them does, a new project of that name would begin with nothing.
@@ -144,7 +144,7 @@ func (c *Controller) gone(ctx context.Context, was v1alpha1.FormerProject) (bool
 	}
 	var there v1alpha1.ProjectList
 	if err := c.options.Live.List(ctx, &there, client.InNamespace(was.Namespace), client.MatchingFields{"metadata.name": was.Name}); err != nil {
-		return false, fmt.Errorf("looking whether project %s/%s is gone: %w", was.Namespace, was.Name, err)
+		return false, fmt.Errorf("checking whether project %s/%s still exists: %w", was.Namespace, was.Name, err)
 	}
 	for i := range there.Items {
 		if string(there.Items[i].UID) == was.UID {

@@ -64,7 +64,7 @@ func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) 
 	if p, err := c.user(ctx, r); err != nil {
 		return err
 	} else if p != nil {
-		return frame.Stalled(v1alpha1.ReasonAlreadyExists, "the repository is that of Project %s/%s: to delete this leaves it there", p.Namespace, p.Name)
+		return frame.Stalled(v1alpha1.ReasonAlreadyExists, "the repository belongs to Project %s/%s: deleting this object does not remove it", p.Namespace, p.Name)
 	}
 	repo, err := c.repositories.OfRetained(ctx, r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) 
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s is not mounted", r.Spec.Storage)
 	case errors.Is(err, git.ErrNotFound) && r.Status.AdoptedBy == nil:
 		return frame.Failed(v1alpha1.ReasonStorageUnavailable,
-			"the repository is not on storage %s any more: bring it back to %s, or delete this", r.Spec.Storage, r.Status.RepositoryPath)
+			"the repository is no longer on storage %s: restore it to %s, or delete this object", r.Spec.Storage, r.Status.RepositoryPath)
 	case err != nil && !errors.Is(err, git.ErrNotFound) && !errors.Is(err, git.ErrNotRepository):
 		return err
 	}

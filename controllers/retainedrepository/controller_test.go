@@ -53,7 +53,7 @@ var _ = Describe("A retained repository", func() {
 		back()
 		f.ExpectReady(r)
 		Expect(os.Rename(place(r), place(r)+".lost")).To(Succeed())
-		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "bring it back to "+repository.PathOfRetained(r), "or delete this")
+		f.ExpectFailing(r, v1alpha1.ReasonStorageUnavailable, "restore it to "+repository.PathOfRetained(r), "or delete this object")
 		Expect(os.Rename(place(r)+".lost", place(r))).To(Succeed())
 		f.ExpectReady(r)
 		f.Delete(shard)

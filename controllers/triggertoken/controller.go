@@ -85,9 +85,9 @@ func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken,
 		return err
 	case u.Spec.Admin:
 		return frame.Waiting(v1alpha1.ReasonOwnerNotAllowed,
-			"the user %s is an administrator, who owns only what he has made over REST himself", u.Spec.Username)
+			"the user %s is an administrator: administrators can own only trigger tokens that they created over REST themselves", u.Spec.Username)
 	default:
-		return frame.Waiting(v1alpha1.ReasonOwnerNotAllowed, "the user %s is no Maintainer of the project", u.Spec.Username)
+		return frame.Waiting(v1alpha1.ReasonOwnerNotAllowed, "the user %s is not a Maintainer of the project", u.Spec.Username)
 	}
 }
 

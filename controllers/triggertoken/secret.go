@@ -65,8 +65,8 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 	case own && rotate != "":
 		t.Status.Rotated = rotate
 	case rotate != "" && rotate != t.Status.Rotated:
-		return frame.Stalled(v1alpha1.ReasonInvalid, "the annotation %s has no effect: Forgeplane has not generated the value in Secret %s, so it is not replaced: "+
-			"change it, or remove the key %s to get a generated one, and remove the annotation", v1alpha1.AnnotationRotate, h.Name, h.key)
+		return frame.Stalled(v1alpha1.ReasonInvalid, "the annotation %s has no effect: Forgeplane did not generate the value in Secret %s and does not replace it: "+
+			"change the value, or remove the key %s to get a generated one, and remove the annotation", v1alpha1.AnnotationRotate, h.Name, h.key)
 	}
 	return nil
 }
@@ -134,11 +134,11 @@ func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*cor
 		switch m := &there.Items[i]; {
 		case !metav1.IsControlledBy(m, t):
 		case m.Labels[v1alpha1.LabelSecret] == v1alpha1.SecretOfTriggerToken:
-			return nil, apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache has still to show it"))
+			return nil, apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache does not show it yet"))
 		default:
 			return nil, frame.WaitingFor(formerDelay, v1alpha1.ReasonReferenceNotFound,
-				"Secret %s holds the value, as an earlier version made it, and has not the label that lets Forgeplane use it; to go on with the value: "+
-					"kubectl label secret %[1]s --overwrite %[2]s=%[3]s; delete the Secret to get another value", name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken)
+				"Secret %s holds the value that an earlier version generated, but does not have the label that lets Forgeplane use it; to keep the value, run: "+
+					"kubectl label secret %[1]s --overwrite %[2]s=%[3]s; to get another value, delete the Secret", name, v1alpha1.LabelSecret, v1alpha1.SecretOfTriggerToken)
 		}
 	}
 	return nil, nil
@@ -148,12 +148,12 @@ func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*cor
 func (c *Controller) offered(t *v1alpha1.TriggerToken, s *corev1.Secret) (*held, error) {
 	if owner := metav1.GetControllerOf(s); owner != nil && owner.Kind == "TriggerToken" && owner.UID != t.UID {
 		t.Status.Digest = ""
-		return nil, frame.Waiting(v1alpha1.ReasonAlreadyExists, "Secret %s was made for the TriggerToken %s, and goes with it: name another one, or wait for its end",
+		return nil, frame.Waiting(v1alpha1.ReasonAlreadyExists, "Secret %s was created for the TriggerToken %s and is deleted with it: reference another Secret, or wait until the TriggerToken is deleted",
 			s.Name, owner.Name)
 	}
 	if s.Type != corev1.SecretTypeOpaque {
 		t.Status.Digest = ""
-		return nil, frame.Stalled(v1alpha1.ReasonInvalid, "Secret %s is of the type %s, and has to be of the type %s: name another one",
+		return nil, frame.Stalled(v1alpha1.ReasonInvalid, "Secret %s has the type %s and must have the type %s: reference another Secret",
 			s.Name, s.Type, corev1.SecretTypeOpaque)
 	}
 	return &held{Secret: s, key: t.SecretRef().Key}, nil
@@ -170,7 +170,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 		// A server has just made it, for a client that waits for the value.
 		name := s.Name
 		if s, err = c.store.Of(ctx, v1alpha1.SecretOfTriggerToken, t, name); s == nil && err == nil {
-			err = apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache has still to show it"))
+			err = apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache does not show it yet"))
 		}
 		if err != nil {
 			return nil, err
@@ -208,7 +208,7 @@ func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *h
 
 // accept says why a value is not accepted that may be somebody else's choice.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
-	const remedy = "put another value there, or remove the key to get a generated one"
+	const remedy = "set another value, or remove the key to get a generated one"
 	if err := triggertoken.Check(h.Data[h.key]); err != nil {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "key %s of Secret %s holds a value %w: %s", h.key, h.Name, err, remedy)
 	}

@@ -180,7 +180,7 @@ var _ = Describe("The value of a trigger token", func() {
 			Expect(f.Live().Status().Patch(GinkgoT().Context(), t, client.MergeFrom(before))).To(Succeed())
 			f.Run()
 			f.ExpectWaiting(t, v1alpha1.ReasonReferenceNotFound, "Secret deploy-trigger-token holds the value",
-				"kubectl label secret deploy-trigger-token --overwrite forgeplane.dev/secret=trigger-token", "delete the Secret to get another value")
+				"kubectl label secret deploy-trigger-token --overwrite forgeplane.dev/secret=trigger-token", "to get another value, delete the Secret")
 			Expect(t.Status.SecretRef.Name).To(BeEmpty(), "nobody has made another value")
 			f.Change(former, func() { former.Labels = offered })
 			f.ExpectReady(t)
@@ -289,7 +289,7 @@ var _ = Describe("The value of a trigger token", func() {
 			f.Create(t)
 			f.ExpectReady(t)
 			rotate("now")
-			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "the annotation forgeplane.dev/rotate has no effect", "Forgeplane has not generated the value in Secret ci")
+			f.ExpectStalled(t, v1alpha1.ReasonInvalid, "the annotation forgeplane.dev/rotate has no effect", "Forgeplane did not generate the value in Secret ci")
 			Expect(valueOf(t)).To(Equal(chosen))
 			Expect(find(website, chosen)).To(HaveField("UID", t.UID), "the old value goes on")
 			s := secretOf(t)
@@ -377,7 +377,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Entry("with a line end", func(s *corev1.Secret) { s.Data["token"] = []byte(chosen + "\n") }, "a line end"),
 		Entry("for something else", func(s *corev1.Secret) {
 			s.Type, s.Data["username"], s.Data["password"] = corev1.SecretTypeBasicAuth, []byte("somebody"), []byte(chosen)
-		}, "Secret ci is of the type kubernetes.io/basic-auth"),
+		}, "Secret ci has the type kubernetes.io/basic-auth"),
 	)
 
 	It("is adopted when its value becomes good, and let go when it ceases to be, while the controllers run", func() {
@@ -444,7 +444,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriggerToken", Name: first.Name, UID: first.UID, Controller: ptr.To(true),
 		}}
 		f.Create(s, t)
-		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was made for the TriggerToken first")
+		f.ExpectWaiting(t, v1alpha1.ReasonAlreadyExists, "Secret ci was created for the TriggerToken first")
 	})
 
 	It("loses the value that was generated for a token that is deleted, and keeps what others have put there", func() {

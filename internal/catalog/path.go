@@ -21,10 +21,10 @@ var (
 	// ErrCycle says that a group is its own ancestor, or nested too deeply to tell.
 	ErrCycle = fmt.Errorf("the parents of the group lead back to it, or it is more than %d levels deep", maxDepth)
 	// ErrParentNotAllowed says that the parent does not admit groups of this namespace.
-	ErrParentNotAllowed = errors.New("the parent group does not admit groups of this namespace in its allowedNamespaces")
+	ErrParentNotAllowed = errors.New("the parent group does not allow groups of this namespace in its allowedNamespaces")
 	// ErrParentReplaced says that the path or id of the parent now belongs to a different group, of another tenant, than when the reference
 	// was declared.
-	ErrParentReplaced = errors.New("belongs to another group now than when this was declared: to be below that one, name its uid in parentRef as well")
+	ErrParentReplaced = errors.New("belongs to a different group than when this object was declared: to use that group as the parent, set its uid in parentRef as well")
 )
 
 // maxDepth limits a walk up the tree. The reference product limits nesting to the same depth.

@@ -14,7 +14,7 @@ import (
 // Errors about a group's place at the root.
 var (
 	// ErrRootNotAllowed says that the installation does not allow this namespace to hold a root group with that path.
-	ErrRootNotAllowed = errors.New("this installation lets the namespace hold no root group of that path")
+	ErrRootNotAllowed = errors.New("this installation does not allow the namespace to have a root group with that path")
 	// ErrRootOfUser says that the path is a username, and so reserved for the user's own projects.
 	ErrRootOfUser = errors.New("it belongs to the user of that username, for their personal projects")
 )

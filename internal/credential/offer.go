@@ -69,7 +69,7 @@ const (
 
 func (o Offer) missing() error {
 	return frame.Waiting(v1alpha1.ReasonReferenceNotFound,
-		"%s: there is no Secret %s with the label %s=%s in this namespace; if there is one without it that is to be used here: kubectl label secret %[2]s %[3]s=%[4]s",
+		"%s: there is no Secret %s with the label %s=%s in this namespace; if it exists without the label and Forgeplane may use it, run: kubectl label secret %[2]s %[3]s=%[4]s",
 		o.Field, o.Name, v1alpha1.LabelSecret, o.Kind)
 }
 
@@ -92,7 +92,7 @@ func (o Offer) admits(s *corev1.Secret) error {
 		what = fmt.Sprintf("is for another host: its annotation %s is %q", v1alpha1.AnnotationHost, said)
 	}
 	return frame.Waiting(v1alpha1.ReasonReferenceNotAllowed,
-		"%s: Secret %s %s; if its credentials may be sent to %s: kubectl annotate secret %[2]s --overwrite %[5]s=%[4]s",
+		"%s: Secret %s %s; if its credentials may be sent to %s, run: kubectl annotate secret %[2]s --overwrite %[5]s=%[4]s",
 		o.Field, o.Name, what, to, v1alpha1.AnnotationHost)
 }
 
@@ -104,7 +104,7 @@ func Origin(text string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return "", fmt.Errorf("this is neither a host nor a URL")
+		return "", fmt.Errorf("the value is neither a host nor a URL")
 	}
 	usual := map[string]string{"https": "443", "http": "80"}[u.Scheme]
 	host := strings.ToLower(u.Host)

@@ -44,7 +44,7 @@ type Allocator interface {
 const conflictDelay = time.Second
 
 // errSuperseded says that the object differs from the cached one. The cache will receive the new state soon.
-var errSuperseded = errors.New("the object has changed or is gone")
+var errSuperseded = errors.New("the object has changed or was deleted")
 
 // Step is one job of a reconcile.
 type Step[T v1alpha1.Object] func(ctx context.Context, obj T) error
@@ -172,7 +172,7 @@ func (f *Frame[T]) release(ctx context.Context, obj T) error {
 	}
 	declared, err := f.claims(ctx, f.Catalog, obj)
 	if err != nil {
-		return fmt.Errorf("looking up what is claimed: %w", err)
+		return fmt.Errorf("looking up claims: %w", err)
 	}
 	var kept []string
 	for _, k := range declared {

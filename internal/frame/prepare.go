@@ -66,13 +66,13 @@ func (f *Frame[T]) adopt(ctx context.Context, obj T) (bool, error) {
 	former, err := controllerutil.HasOwnerReference(obj.GetOwnerReferences(), owner, f.Client.Scheme())
 	if former {
 		return false, Waiting(v1alpha1.ReasonReferenceNotFound,
-			"%s is not the one that this belonged to: that one is deleted, and this goes with it", name(owner))
+			"%s is not the owner that this object belonged to: that owner was deleted, and this object is deleted with it", name(owner))
 	}
 	if err == nil {
 		err = controllerutil.SetOwnerReference(owner, obj, f.Client.Scheme())
 	}
 	if err != nil {
-		return false, fmt.Errorf("owning %s: %w", name(obj), err)
+		return false, fmt.Errorf("setting the owner of %s: %w", name(obj), err)
 	}
 	return true, nil
 }

@@ -40,11 +40,11 @@ func Unresolved(field string, err error) error {
 func (f *Frame[T]) TakePath(ctx context.Context, obj T, s catalog.Scope) error {
 	k := s.PathClaim()
 	if parent := s.Parent(); parent != nil && !parent.DeletionTimestamp.IsZero() && !k.ShownBy(obj) {
-		return Waiting(v1alpha1.ReasonReferenceNotReady, "the group %s is being deleted, and nothing new comes below it", s.Parent().Name)
+		return Waiting(v1alpha1.ReasonReferenceNotReady, "the group %s is being deleted and accepts nothing new", s.Parent().Name)
 	}
 	holder, err := f.Catalog.HolderAt(ctx, s)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return Waiting(v1alpha1.ReasonReferenceNotReady, "a group above does not hold its own full path, so nothing below it can be reached")
+		return Waiting(v1alpha1.ReasonReferenceNotReady, "a parent group does not hold its own full path, so nothing in it can be reached")
 	}
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (f *Frame[T]) Take(ctx context.Context, obj T, holder client.Object, k clai
 	case taken.Busy:
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("claims").GroupResource(), k.String(), errBusy)
 	case taken.By != nil:
-		return Waiting(v1alpha1.ReasonAlreadyExists, format+" was held by %s %s, which has not let go of it yet",
+		return Waiting(v1alpha1.ReasonAlreadyExists, format+" is still held by %s %s, which has not released it yet",
 			append(args, kindOf(taken.By), nameFor(obj, taken.By))...)
 	default:
 		return nil
@@ -74,7 +74,7 @@ func (f *Frame[T]) Take(ctx context.Context, obj T, holder client.Object, k clai
 }
 
 // errBusy says that the claim must be tried again.
-var errBusy = errors.New("another object takes it at this moment")
+var errBusy = errors.New("another object is claiming it")
 
 // AlreadyExists returns the outcome for an object whose claim is held by another object, holder.
 func AlreadyExists(obj, holder client.Object, format string, args ...any) error {

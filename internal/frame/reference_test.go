@@ -97,7 +97,7 @@ func TestClaimsAndReachability(t *testing.T) {
 		"held":                            {holder, "acme", nil},
 		"held by another namespace":       {rival, "Acme", []string{"Stalled AlreadyExists: full path Acme is held by Group one/acme"}},
 		"held in the own namespace":       {sibling, "acme", []string{"Stalled AlreadyExists: full path acme is held by Group acme"}},
-		"below one that does not hold it": {below, "Acme/web", []string{"Reconciling ReferenceNotReady: a group above does not hold its own full path, so nothing below it can be reached"}},
+		"below one that does not hold it": {below, "Acme/web", []string{"Reconciling ReferenceNotReady: a parent group does not hold its own full path, so nothing in it can be reached"}},
 	}
 	for title, tt := range claims {
 		t.Run("a claim "+title, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestTake_onlyWhatNoStatusShows(t *testing.T) {
 	c, taker := world.Catalog(), user("taker")
 	conditions, err := shown(t, take(c, taker, nil))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(conditions).To(Equal([]string{"Reconciling AlreadyExists: username ada was held by User renamed, which has not let go of it yet"}))
+	g.Expect(conditions).To(Equal([]string{"Reconciling AlreadyExists: username ada is still held by User renamed, which has not released it yet"}))
 	g.Expect(taker.Status.Claims).To(BeEmpty())
 	g.Expect(c.Waiting(&v1alpha1.Group{})(k.String())).To(BeEmpty())
 	g.Expect(c.Waiting(&v1alpha1.User{})(k.String())).To(ConsistOf(types.NamespacedName{Name: "taker"}))
@@ -189,7 +189,7 @@ func TestClaim_belowAGroupThatIsBeingDeleted(t *testing.T) {
 		return conditions
 	}
 	g.Expect(claimed(held)).To(BeEmpty())
-	g.Expect(claimed(fresh)).To(Equal([]string{"Reconciling ReferenceNotReady: the group acme is being deleted, and nothing new comes below it"}))
+	g.Expect(claimed(fresh)).To(Equal([]string{"Reconciling ReferenceNotReady: the group acme is being deleted and accepts nothing new"}))
 	_, err := c.ByPath(t.Context(), "acme/api")
 	g.Expect(err).To(MatchError(catalog.ErrNotFound))
 	g.Expect(c.ByPath(t.Context(), "acme/web")).To(HaveField("Name", "web"))

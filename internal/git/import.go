@@ -19,7 +19,7 @@ var (
 	// ErrURL: the URL is malformed, or of a kind that is not allowed.
 	ErrURL = errors.New("this URL cannot be used")
 	// ErrCredentials: the other side wants credentials, or others.
-	ErrCredentials = errors.New("the other side does not accept the credentials, or asks for some")
+	ErrCredentials = errors.New("the remote does not accept the credentials, or requires credentials")
 	// ErrTimeout: the time was not sufficient.
 	ErrTimeout = errors.New("it took longer than allowed")
 )

@@ -66,8 +66,8 @@ func ScopesNaming(ctx context.Context, c *catalog.Catalog, id int64, fullPath, u
 
 // ErrEntryReplaced says that the path or id of an entry belongs to another tenant's project than the one that it led to. It is a
 // catalog.ErrNotFound, too.
-var ErrEntryReplaced = fmt.Errorf("belongs to another project than the one that was let in: to let that one in, declare the entry anew or "+
-	"name the uid beside it: %w", catalog.ErrNotFound)
+var ErrEntryReplaced = fmt.Errorf("now belongs to a different project, which this entry does not allow: to allow it, remove the entry and add it again, or "+
+	"set its uid as well: %w", catalog.ErrNotFound)
 
 // LedTo returns what the status of a job token scope says of where an entry led that names its project by path or id alone; nil when
 // it says nothing of the entry as it is now.

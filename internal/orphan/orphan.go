@@ -61,7 +61,7 @@ func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha
 	if left := grace - c.clock.Since(obj.GetCreationTimestamp().Time); left > 0 && !inForce(obj) {
 		return left, nil
 	}
-	return 0, c.Remove(ctx, obj, fmt.Sprintf("was made over REST for user %d, who is gone", ref.ID))
+	return 0, c.Remove(ctx, obj, fmt.Sprintf("was created over REST for user %d, who no longer exists", ref.ID))
 }
 
 // Remove removes an object that was made over REST, unless somebody else declares it. The reason is for the audit log.
@@ -74,7 +74,7 @@ func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: reason})
 	err = c.client.Delete(told, obj.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing what %s: %w", reason, err)
+		return fmt.Errorf("removing an object that %s: %w", reason, err)
 	}
 	return nil
 }

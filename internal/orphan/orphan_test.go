@@ -104,7 +104,7 @@ func TestUnresolved_removesWhatNobodyElseDeclaresForAUserWhoIsGone(t *testing.T)
 			}
 			g.Expect(lines.Events()).To(ConsistOf(And(
 				HaveField("Door", audit.Controller), HaveField("Controller", "Membership"), HaveField("Action", "remove"), HaveField("Result", audit.Done),
-				HaveField("Reason", "was made over REST for user 7, who is gone"),
+				HaveField("Reason", "was created over REST for user 7, who no longer exists"),
 				HaveField("Objects", ConsistOf(And(
 					HaveField("Verb", "delete"), HaveField("Kind", "Membership"), HaveField("Namespace", "acme"), HaveField("Name", "m"), HaveField("UID", "m"),
 				))),

@@ -119,7 +119,7 @@ var _ = Describe("An installation by the commands of docs/helm.md", Ordered, fun
 		admin.Kubectl("wait", "--for=create", "--timeout=60s", "apiservice/v4.rest.forgeplane.dev")
 		Expect(admin.Field(".spec.service.name", "apiservice", "v4.rest.forgeplane.dev")).To(Equal("forgeplane-apiserver"))
 		admin.Kubectl("wait", "--for=condition=Ready=False", "--timeout=60s", "repositorystorage/default")
-		Expect(admin.Field(".status.conditions[0].message", "repositorystorage", "default")).To(ContainSubstring("is the volume mounted?"))
+		Expect(admin.Field(".status.conditions[0].message", "repositorystorage", "default")).To(ContainSubstring("check that the volume is mounted"))
 		Expect(p.Stop()).To(Succeed())
 		log, err := os.ReadFile(program.Log)
 		Expect(err).NotTo(HaveOccurred())

@@ -321,7 +321,7 @@ spec: {projectRef: {name: app}, branch: main}
 		admin.Kubectl("delete", "project/app", "--namespace=yard", "--wait=false")
 		message := `.status.conditions[?(@.type=="Ready")].message`
 		Eventually(func() string { return admin.Field(message, "project/app", "--namespace=yard") }).
-			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("is of an earlier project and has to go first"))
+			WithTimeout(soon).WithPolling(polling).Should(ContainSubstring("of an earlier project must be deleted first"))
 		Expect(api.Delete(ctx, inTheWay)).To(Succeed())
 		Eventually(func(g Gomega) {
 			var r v1alpha1.RetainedRepository

@@ -112,7 +112,7 @@ var _ = Describe("A shard that vanishes", Ordered, func() {
 
 	It("is said to be unavailable, by itself and by the projects on it", func() {
 		look("volume")
-		expectShard("volume", v1alpha1.ReasonStorageUnavailable, "is the volume mounted?")
+		expectShard("volume", v1alpha1.ReasonStorageUnavailable, "check that the volume is mounted")
 		expectProject("stored", v1alpha1.ReasonStorageUnavailable, "storage volume is not mounted")
 	})
 

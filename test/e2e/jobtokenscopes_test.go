@@ -95,7 +95,7 @@ spec: {path: other, groupRef: {name: TEAM}}
 		here.waitReady("jobtokenscope/app")
 		there.patch("project/app", `{"spec":{"path":"moved"}}`)
 		Eventually(field).WithArguments(`.status.conditions[?(@.type=="Ready")].message`).WithTimeout(soon).WithPolling(polling).
-			Should(Equal("these entries lead to no project: allowlist[1] (forge-b/app)"))
+			Should(Equal("these entries reference projects that do not exist: allowlist[1] (forge-b/app)"))
 		Expect(paths()).To(Equal([]string{"forge-a/lib"}))
 		there.patch("project/app", `{"spec":{"path":"app"}}`)
 		here.waitReady("jobtokenscope/app")

@@ -330,7 +330,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 func TestOfTwoReplicasThatAddAMemberOneIsToldSo(t *testing.T) {
 	f := newForge(t)
 	f.Before = func(verb string, o client.Object) error {
-		// The other one was faster, and the cache has still to show it.
+		// The other one was faster, and the cache does not show it yet.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "memberships"}, o.GetName())
 	}
 	got := f.As("mary", "POST /projects/20/members", `{"user_id":4,"access_level":10}`).String()

@@ -229,7 +229,7 @@ func TestOfTwoReplicasThatCreateAUserOneIsToldSo(t *testing.T) {
 		if _, ok := o.(*v1alpha1.User); !ok {
 			return nil
 		}
-		// The other one was faster, and the cache has still to show it.
+		// The other one was faster, and the cache does not show it yet.
 		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "users"}, o.GetName())
 	}
 	got := f.As("root", "POST /users", `{"email":"new@forge.example","name":"New","username":"new"}`).String()
