@@ -10,8 +10,8 @@ import (
 )
 
 // Belongs reports whether an object that refers to a project or group belongs to it: both are in the same namespace, the UID in the
-// reference is the target's, and the object did not belong to an earlier object of the same name. What belongs to a deleted target is
-// garbage-collected a moment later, and does not belong to the target's successor in the meantime.
+// reference is the target's, and the object did not belong to an earlier object of the same name. Objects of a deleted target are
+// garbage-collected a moment later, and do not belong to the target's successor in the meantime.
 func Belongs(obj, target client.Object) bool {
 	if obj.GetNamespace() != target.GetNamespace() {
 		return false

@@ -18,7 +18,7 @@ func newEngine(t testing.TB) *git.Engine {
 	return e
 }
 
-// engineWith returns an engine whose git is a shell script that does something before it becomes the real one.
+// engineWith returns an engine whose git is a shell script that runs before and then becomes the real git.
 func engineWith(t testing.TB, before string) *git.Engine {
 	t.Helper()
 	e, err := git.NewEngine(t.Context(), git.Options{Binary: script(t, before+"\nexec git \"$@\"")})
@@ -46,7 +46,7 @@ func repository(t testing.TB, e *git.Engine, storage, path string) *git.Reposito
 	return r
 }
 
-// bare returns a new repository with what a client has.
+// bare returns a new repository with the content of a client.
 func bare(t testing.TB, c *gittest.Client) *git.Repository {
 	t.Helper()
 	r := repository(t, newEngine(t), t.TempDir(), "a/b.git")
@@ -57,7 +57,7 @@ func bare(t testing.TB, c *gittest.Client) *git.Repository {
 	return r
 }
 
-// names lists all that is below a directory, one level deep.
+// names lists the entries of a directory.
 func names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// walkTimeout is for a command that walks through history, and maxWalk how much it may say, in bytes.
+	// walkTimeout limits a command that walks through history, and maxWalk its output, in bytes.
 	walkTimeout = time.Minute
 	maxWalk     = 64 << 20
-	// maxWalks of all repositories are done at once: each may take a processor for itself, and much memory.
+	// maxWalks is the maximum number of walks at once, in all repositories: each can use up to one processor and much memory.
 	maxWalks = 16
 )
 
-// walk runs a command that walks through history, when its turn has come.
+// walk runs a command that walks through history, once a slot is free.
 func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error) {
 	err = r.engine.walking(ctx, func(ctx context.Context) error {
 		out, err = r.output(ctx, maxWalk, c)
@@ -30,7 +30,7 @@ func (r *Repository) walk(ctx context.Context, c command) (out []byte, err error
 	return out, err
 }
 
-// walkLines is walk for a command that may say much: each line is read for itself, and none is kept.
+// walkLines is walk for a command with much output: it reads line by line and keeps nothing.
 func (r *Repository) walkLines(ctx context.Context, c command, each func(line string) error) error {
 	return r.engine.walking(ctx, func(ctx context.Context) error {
 		return r.pipe(ctx, c, func(out io.Reader) error {
@@ -52,7 +52,7 @@ func (r *Repository) walkLines(ctx context.Context, c command, each func(line st
 	})
 }
 
-// walking lets do walk through history, when its turn has come.
+// walking calls do, which walks through history, once a slot is free.
 func (e *Engine) walking(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, walkTimeout, fmt.Errorf("walking through history took longer than %s: %w", walkTimeout, ErrBusy))
 	defer cancel()
@@ -64,7 +64,7 @@ func (e *Engine) walking(ctx context.Context, do func(context.Context) error) er
 	return do(ctx)
 }
 
-// Merged reports which of some commits are reachable from another one. Nobody changes what it returns.
+// Merged reports which of some commits are reachable from another one. Callers must not change the result.
 func (r *Repository) Merged(ctx context.Context, into string, commits ...string) (map[string]bool, error) {
 	ids := append([]string{into}, commits...)
 	if err := checkIDs(ids...); err != nil {
@@ -83,12 +83,12 @@ func (r *Repository) Merged(ctx context.Context, into string, commits ...string)
 	})
 }
 
-// remaining are the commits that rev-list does not mention.
+// remaining are the commits that rev-list has not printed.
 type remaining map[string]bool
 
 func (r remaining) drop(id []byte) { delete(r, string(id)) }
 
-// lines are looked at one after the other, however many they are.
+// lines is a writer that passes on each line and keeps none.
 type lines struct {
 	each  func(line []byte)
 	begun []byte
@@ -124,15 +124,14 @@ func (r *Repository) CommonAncestor(ctx context.Context, commit string, others .
 	})
 }
 
-// Contributor is an author, by e-mail address.
+// Contributor is an author, identified by email address.
 type Contributor struct {
-	// Name is the one that most of the commits have.
+	// Name is the name in most of the author's commits.
 	Name, Email string
 	Commits     int
 }
 
-// Contributors returns the authors of a commit and all before it, in the order of their e-mail addresses. Nobody changes
-// what it returns.
+// Contributors returns the authors of a commit and its ancestors, sorted by email address. Callers must not change the result.
 func (r *Repository) Contributors(ctx context.Context, commit string) ([]Contributor, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -145,7 +144,7 @@ func (r *Repository) Contributors(ctx context.Context, commit string) ([]Contrib
 	}
 	return recall(ctx, r, "listing contributors", commit, size, func(ctx context.Context) ([]Contributor, error) {
 		c := r.command("shortlog", "--summary", "--email", commit, "--")
-		c.settings = []setting{{"mailmap.blob", ""}} // that of the default branch says nothing of this commit
+		c.settings = []setting{{"mailmap.blob", ""}} // the .mailmap of the default branch does not apply to this commit
 		found := shortlog{}
 		if err := r.walkLines(ctx, c, found.add); err != nil {
 			return nil, err
@@ -154,16 +153,16 @@ func (r *Repository) Contributors(ctx context.Context, commit string) ([]Contrib
 	})
 }
 
-// shortlog has what is known of an author by the e-mail address.
+// shortlog has the authors by email address.
 type shortlog map[string]*author
 
 type author struct {
 	Contributor
-	// most is how many of the commits have the name.
+	// most is the number of commits with the name.
 	most int
 }
 
-// add reads a line of "<commits>\t<name> <<email>>".
+// add parses a line of the form "<commits>\t<name> <<email>>".
 func (found shortlog) add(line string) error {
 	number, who, ok := strings.Cut(line, "\t")
 	commits, err := strconv.Atoi(strings.TrimSpace(number))
@@ -183,7 +182,7 @@ func (found shortlog) add(line string) error {
 	return nil
 }
 
-// contributors are the authors in the order of their addresses.
+// contributors returns the authors, sorted by email address.
 func (found shortlog) contributors() []Contributor {
 	all := make([]Contributor, 0, len(found))
 	for _, a := range found {
@@ -194,15 +193,15 @@ func (found shortlog) contributors() []Contributor {
 }
 
 const (
-	// maxCommits is how many commits a listing has at most.
+	// maxCommits is the maximum number of commits in a list.
 	maxCommits = 10_000
-	// commitBatch is how many of them are asked for at a time: so many ids fit into a pipe.
+	// commitBatch is the number of commits that are requested at a time: this many ids fit into a pipe.
 	commitBatch = 256
 )
 
-// CommitsBetween returns the commits that are reachable from to and not from from, the oldest first; of more than 10,000 the
-// newest. Messages of more than 16 KiB are abridged, and once all have more than 16 MiB, those of more than 1 KiB. Nobody changes
-// what it returns.
+// CommitsBetween returns the commits that are reachable from to but not from from, the oldest first; of more than 10,000 commits, the
+// newest. It abridges messages of more than 16 KiB, and once all messages exceed 16 MiB, messages of more than 1 KiB. Callers must not
+// change the result.
 func (r *Repository) CommitsBetween(ctx context.Context, from, to string) ([]*Commit, error) {
 	if err := checkIDs(from, to); err != nil {
 		return nil, err
@@ -223,7 +222,7 @@ func sizeOfCommits(all []*Commit) (size int) {
 	return size
 }
 
-// readCommits reads commits, many in one go, of which it keeps what is within the limits.
+// readCommits reads many commits in one request. It keeps what is within the limits.
 func (r *Repository) readCommits(ctx context.Context, ids []string, limits commitLimits) ([]*Commit, error) {
 	all := make([]*Commit, 0, len(ids))
 	err := r.engine.readers.use(ctx, r, func(from *reader) error {
@@ -248,7 +247,7 @@ func (r *Repository) readCommits(ctx context.Context, ids []string, limits commi
 	return all, err
 }
 
-// commit reads the answer about a commit.
+// commit reads the answer for a commit.
 func (r *reader) commit(id string) (*Commit, error) {
 	o, err := r.answer(id)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestTheContributorsAreTheAuthors(t *testing.T) {
 				c.Git(t, "commit", "--quiet", "--allow-empty", "--author="+who, "--message=more")
 			}
 			r := bare(t, c)
-			for range 2 { // found, and remembered
+			for range 2 { // the second time, from memory
 				g.Expect(r.Contributors(t.Context(), c.Git(t, "rev-parse", "HEAD"))).To(Equal([]git.Contributor{
 					{Name: "ö x", Commits: 1}, {Name: "Ann", Email: "ANN@example.com", Commits: 1},
 					{Name: "Ann Author", Email: "ann@example.com", Commits: 2}, {Name: "Bo Boss", Email: "bo@example.com", Commits: 3},
@@ -110,7 +110,8 @@ func TestMergedCommitsAreThoseThatGitFinds(t *testing.T) {
 	}
 }
 
-// talkative has a commit without a message, and after it n with messages of some length, each the child of the one before.
+// talkative returns a client with a commit without a message, followed by n commits with messages of a length, each the child of the
+// previous one.
 func talkative(t *testing.T, n, length int) *gittest.Client {
 	t.Helper()
 	var stream strings.Builder

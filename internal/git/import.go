@@ -14,41 +14,41 @@ import (
 	"time"
 )
 
-// Errors of Import and Push that are about what was asked for.
+// Errors of Import and Push that the user can do something about.
 var (
 	// ErrURL: the URL is malformed, or of a kind that is not allowed.
 	ErrURL = errors.New("this URL cannot be used")
-	// ErrCredentials: the other side wants credentials, or others.
+	// ErrCredentials: the other side requires credentials, or rejects the given ones.
 	ErrCredentials = errors.New("the remote does not accept the credentials, or requires credentials")
-	// ErrTimeout: the time was not sufficient.
+	// ErrTimeout: the operation exceeded its time limit.
 	ErrTimeout = errors.New("it took longer than allowed")
 )
 
-// ImportOptions say what to import.
+// ImportOptions configure Import.
 type ImportOptions struct {
-	// URL is an http or https URL, or with AllowFile a file URL. Credentials in it count unless Username or Password is set.
+	// URL is an http or https URL, or with AllowFile a file URL. Credentials in it are used unless Username or Password is set.
 	URL string
-	// Username and Password are for Basic authentication. They are sent to the host of the URL only.
+	// Username and Password are for Basic authentication. They are only sent to the host of the URL.
 	Username, Password string
-	// Proxy is the URL of an HTTP proxy to go through, with its own credentials; the proxies of the environment do not count then.
+	// Proxy is the URL of an HTTP proxy, with its own credentials. It replaces the proxies of the environment.
 	Proxy string
-	// AllowFile allows to import from directories of this machine, which makes them readable for whoever chooses the URL.
+	// AllowFile allows imports from directories of this machine. Everyone who can choose the URL can then read them.
 	AllowFile bool
-	// DefaultBranch is that of a repository that says none. "main" if empty.
+	// DefaultBranch is the default branch if the other repository does not name one. The default is "main".
 	DefaultBranch string
-	// Progress is told how far the import is. It must not block. It may be nil.
+	// Progress is called with the progress of the import. It must not block. It may be nil.
 	Progress func(Progress)
 }
 
-// Progress is how far an import is: the phase as git names it, such as "Receiving objects", and its percentage.
+// Progress is the progress of an import: the phase as git names it, such as "Receiving objects", and its percentage.
 type Progress struct {
 	Phase   string
 	Percent int
 }
 
-// Import makes the repository a copy of the branches and tags of another one. If the repository exists already it does
-// nothing, whatever the options say. The error is a *LimitError past Limits.Import, which is looked at each second and in the end,
-// past Limits.Push and Limits.ImportUnpacked in objects once they are unpacked, and past Limits.ImportTime. A transfer that stands still for a minute ends in any case.
+// Import makes the repository a copy of the branches and tags of another one. If the repository exists already, it does nothing. The error
+// is a *LimitError if the import exceeds Limits.Import, which is checked every second and at the end; Limits.Push and
+// Limits.ImportUnpacked, which apply to unpacked objects; or Limits.ImportTime. A transfer that stalls for a minute is always ended.
 func (r *Repository) Import(ctx context.Context, o ImportOptions) error {
 	source, err := o.source()
 	if err != nil {
@@ -69,16 +69,16 @@ func (o *ImportOptions) source() (*source, error) {
 	}
 	redirects := "initial"
 	if s.authorized {
-		redirects = "false" // the header would go along
+		redirects = "false" // a redirect would forward the header
 	}
 	s.settings = append(s.settings,
 		setting{"http.lowSpeedLimit", "1000"}, setting{"http.lowSpeedTime", "60"},
 		setting{"http.followRedirects", redirects},
-		setting{"fetch.unpackLimit", "1"}) // one pack, however small
+		setting{"fetch.unpackLimit", "1"}) // always one pack, however small
 	return s, nil
 }
 
-// fetch fills the staged repository.
+// fetch fetches into the staged repository.
 func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) error {
 	branch, format, err := r.engine.inspect(ctx, s)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 		c.progress = &progress{tell: o.Progress}
 	}
 	if s.local() {
-		// The other side's git runs here, but without this one's settings.
+		// The git of the other side runs here, but without the settings of this engine.
 		c.args = append(c.args, "--upload-pack=git -c safe.directory=* upload-pack")
 	}
 	c.args = append(c.args, "--end-of-options", s.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -121,7 +121,7 @@ func (r *Repository) fetch(ctx context.Context, s *source, o ImportOptions) erro
 	return r.graph(ctx, "--split")
 }
 
-// inspect asks for the default branch and the object format. Both are empty for an empty repository.
+// inspect determines the default branch and the object format. Both are empty for an empty repository.
 func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string, err error) {
 	c := s.command("ls-remote", "--symref")
 	if s.local() {
@@ -150,7 +150,7 @@ func (e *Engine) inspect(ctx context.Context, s *source) (branch, format string,
 	return branch, format, lines.Err()
 }
 
-// admitRefs returns a *LimitError for an import with so many refs.
+// admitRefs returns a *LimitError if an import may not have that many refs.
 func (e *Engine) admitRefs(refs int) error {
 	if limit := e.limits.Refs; limit > 0 && int64(refs) > limit {
 		return limitf("The repository has %d branches and tags, more than the %d that the server allows.", refs, limit)
@@ -158,8 +158,7 @@ func (e *Engine) admitRefs(refs int) error {
 	return nil
 }
 
-// withinLimits returns a *LimitError when an import has brought more than the server allows. What the other side has said before means
-// nothing.
+// withinLimits returns a *LimitError if an import exceeds the limits of the server, whatever the other side announced.
 func (r *Repository) withinLimits(ctx context.Context) error {
 	if most := r.engine.limits.Import; most > 0 {
 		n, err := size(ctx, r.dir)
@@ -170,7 +169,7 @@ func (r *Repository) withinLimits(ctx context.Context) error {
 			return limitf("The repository has more than the %s that the server allows an import.", FormatBytes(most))
 		}
 	}
-	// Each ref is a file until all are packed, and its lock before that.
+	// Each ref is a file until all are packed, and a lock file before that.
 	refs := 0
 	err := walk(ctx, filepath.Join(r.dir, "refs"), func(_ string, info fs.FileInfo) error {
 		if info.Mode().IsRegular() {
@@ -184,7 +183,7 @@ func (r *Repository) withinLimits(ctx context.Context) error {
 	return r.engine.admitRefs(refs)
 }
 
-// watchLimits returns a context that ends with the *LimitError when an import exceeds its limits, and a func that ends the watch.
+// watchLimits returns a context that ends with a *LimitError when an import exceeds its limits, and a function that ends the check.
 func (r *Repository) watchLimits(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -206,7 +205,7 @@ func (r *Repository) watchLimits(ctx context.Context) (context.Context, func()) 
 	return ctx, func() { cancel(nil); <-done }
 }
 
-// explain names the failures that whoever asked for an import can do something about.
+// explain converts failures that the user can do something about to the errors of this package.
 func explain(err error) error {
 	failed := (*Error)(nil)
 	if !errors.As(err, &failed) {
@@ -220,7 +219,7 @@ func explain(err error) error {
 	return err
 }
 
-// progress reads the progress meter of git.
+// progress parses the progress meter of git.
 type progress struct {
 	line []byte
 	last Progress
@@ -244,8 +243,8 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// parseProgress reads a line such as "Receiving objects:  45% (450/1000)". Lines of the other side ("remote: ...") do not
-// count: they may say anything.
+// parseProgress parses a line such as "Receiving objects: 45% (450/1000)". It ignores lines from the other side ("remote: ..."), because
+// they can contain anything.
 func parseProgress(line string) (Progress, bool) {
 	phase, rest, _ := strings.Cut(line, ":")
 	number, _, ok := strings.Cut(strings.TrimSpace(rest), "%")

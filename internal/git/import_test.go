@@ -21,7 +21,7 @@ import (
 
 const password = "s3cret/with@signs"
 
-// remote serves the repositories in root over HTTP, to who knows the password.
+// remote serves the repositories in root over HTTP, to users who know the password.
 func remote(t *testing.T, root string) string {
 	t.Helper()
 	path, err := exec.LookPath("git")
@@ -47,7 +47,7 @@ func remote(t *testing.T, root string) string {
 	return server.URL
 }
 
-// origin makes a repository with branches, tags and refs of other kinds, whose default branch is "trunk".
+// origin creates a repository with branches, tags and other refs, whose default branch is "trunk".
 func origin(t *testing.T, format string) (root string) {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -194,7 +194,7 @@ func TestImportStopsAtTheLimitWhileItRuns(t *testing.T) {
 	storage := t.TempDir()
 	for about, binary := range map[string]string{
 		"in the end": "",
-		// The fetch never ends by itself: after the data has arrived it waits.
+		// The fetch does not end by itself: it waits after the data has arrived.
 		"while it runs": script(t, `case "$1" in fetch) git "$@"; exec sleep 600;; esac; exec git "$@"`),
 	} {
 		r := repository(t, limited(t, binary, git.Limits{Import: 1 << 20}), storage, "1.git")
@@ -225,7 +225,7 @@ func TestImport_ofTooManyRefs(t *testing.T) {
 	}
 }
 
-// What is small on disk and large once it is unpacked does not come in by an import either.
+// Data that is small on disk but large when unpacked must not come in by an import either.
 func TestImport_unpacksTooMuch(t *testing.T) {
 	one, many := gittest.New(t, "sha1"), gittest.New(t, "sha1")
 	one.Commit(t, "zeros", strings.Repeat("\x00", 8<<20))
@@ -256,7 +256,7 @@ func TestImport_unpacksTooMuch(t *testing.T) {
 	}
 }
 
-// A server can say one thing to who asks and another to who fetches.
+// A server can announce different refs in ls-remote and in fetch.
 func TestImport_ofMoreRefsThanWereSaid(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")

@@ -10,33 +10,34 @@ import (
 	"time"
 )
 
-// maxWitnesses bounds how many directories are looked at to know whether a ref has changed. To ask git takes less than more of them.
+// maxWitnesses is the maximum number of directories that are checked to notice that a ref has changed. With more of them, asking git is
+// faster.
 const maxWitnesses = 100
 
-// knownRefs is what is known of the refs of a repository. Nobody changes it.
+// knownRefs is what is known about the refs of a repository. It is immutable.
 type knownRefs struct {
-	// witnesses tell of every change, whoever has made it: git changes a ref by a file that it makes in one of these directories.
+	// witnesses change with every change of a ref, by any process: git changes a ref by creating a file in one of these directories.
 	witnesses []witness
-	// seen is when the first of them was looked at.
+	// seen is the time at which the first witness was read.
 	seen time.Time
-	// lists are what git has listed since they are at rest, and head is what HEAD was read to be; nil where nobody has asked.
+	// lists are what git has listed since the witnesses last changed, and head is the HEAD that was read; nil if neither was requested.
 	lists map[refList][]Ref
 	head  *Head
 }
 
-// refList is the question for the refs below a prefix, in an order.
+// refList identifies a list: the refs below a prefix, in an order.
 type refList struct {
 	prefix string
 	by     RefOrder
 }
 
-// witness is a directory or file, and what it was like.
+// witness is a directory or file with its stamp.
 type witness struct {
 	path string
 	was  stamp
 }
 
-// stamp is what another one has that was changed, or that has come into its place.
+// stamp identifies a state of a file: it is different after a change or a replacement.
 type stamp struct {
 	device, inode     uint64
 	size              uint64
@@ -52,7 +53,7 @@ func (k *knownRefs) stand() bool {
 	return true
 }
 
-// recalledRefs returns what is known of the refs as they are now, and nil where nothing is.
+// recalledRefs returns what is remembered about the current refs, or nil.
 func (r *Repository) recalledRefs() *knownRefs {
 	if known, ok := recalled[*knownRefs](r, knowingRefs, ""); ok && known.stand() {
 		return known
@@ -60,7 +61,7 @@ func (r *Repository) recalledRefs() *knownRefs {
 	return nil
 }
 
-// knownRefs is recalledRefs, and looks for witnesses where nothing is known. It is nil where the refs have too many directories.
+// knownRefs is recalledRefs, but reads the witnesses if nothing is remembered. It returns nil if the refs have too many directories.
 func (r *Repository) knownRefs() *knownRefs {
 	if known := r.recalledRefs(); known != nil {
 		return known
@@ -86,11 +87,11 @@ func (r *Repository) rememberRefs(known *knownRefs) {
 	}
 }
 
-// atRest reports whether the witnesses tell of the next change, too: by now it has another time than what they have seen. No clock but
-// that of this process counts, which may be another one than that of the file system.
+// atRest reports whether the witnesses will also show the next change, because a change now would get a different timestamp. It relies only
+// on the clock of this process, which can differ from that of the file system.
 func (k *knownRefs) atRest() bool { return k != nil && time.Since(k.seen) >= tick }
 
-// with returns what is known together with one more list, and as many of the others as there is room for.
+// with returns a copy with one more list, and with as many of the other lists as there is room for.
 func (k *knownRefs) with(of refList, refs []Ref) *knownRefs {
 	more := *k
 	more.lists = map[refList][]Ref{of: refs}
@@ -104,14 +105,14 @@ func (k *knownRefs) with(of refList, refs []Ref) *knownRefs {
 	return &more
 }
 
-// withHead returns what is known together with HEAD.
+// withHead returns a copy with HEAD.
 func (k *knownRefs) withHead(h Head) *knownRefs {
 	more := *k
 	more.head = &h
 	return &more
 }
 
-// size is about how many bytes of memory it takes.
+// size returns the approximate size in memory, in bytes.
 func (k *knownRefs) size() int {
 	size := 400
 	for _, w := range k.witnesses {
@@ -126,12 +127,12 @@ func (k *knownRefs) size() int {
 func sizeOfRefs(refs []Ref) int {
 	size := 48*cap(refs) + 100
 	for _, ref := range refs {
-		size += len(ref.Name) + len(ref.Object) + len(ref.Type) + 16 // parts of one line
+		size += len(ref.Name) + len(ref.Object) + len(ref.Type) + 16 // these strings share the memory of one line
 	}
 	return size
 }
 
-// add adds a file or directory. What is in it is read afterwards, so that what changes in between is seen the next time.
+// add adds a file or directory as a witness. Its content is read afterwards, so that a change in between is noticed the next time.
 func (k *knownRefs) add(path string) error {
 	if len(k.witnesses) == maxWitnesses {
 		return fmt.Errorf("the refs have more than %d directories", maxWitnesses)
@@ -143,7 +144,7 @@ func (k *knownRefs) add(path string) error {
 	return err
 }
 
-// addBelow adds a directory and all below.
+// addBelow adds a directory and all directories below it.
 func (k *knownRefs) addBelow(dir string) error {
 	if err := k.add(dir); err != nil {
 		return err
@@ -158,7 +159,8 @@ func (k *knownRefs) addBelow(dir string) error {
 	return err
 }
 
-// directoriesIn returns the names of the directories in one that has nothing else in it but files: what is elsewhere has no witness.
+// directoriesIn returns the names of the subdirectories of a directory. It fails if the directory has anything except these and files,
+// because changes elsewhere would have no witness.
 func directoriesIn(dir string) (names []string, err error) {
 	f, err := os.Open(dir)
 	if err != nil {

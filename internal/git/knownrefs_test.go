@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// known is a repository with branches and tags, at an engine that may remember them.
+// known is a repository with branches and tags, and an engine that can remember them.
 type known struct {
 	*git.Repository
 	client   *gittest.Client
@@ -43,7 +43,7 @@ func newKnown(t *testing.T) *known {
 	return k
 }
 
-// git runs a command of git in the repository, as an administrator does.
+// git runs a git command in the repository, as an administrator would.
 func (k *known) git(t *testing.T, args ...string) string {
 	t.Helper()
 	return k.client.Git(t, append([]string{"--git-dir=" + k.Dir()}, args...)...)
@@ -55,7 +55,7 @@ var lists = []struct {
 	descending bool
 }{{"refs/heads/", git.ByName, false}, {"refs/heads/", git.ByDate, true}, {"refs/tags/", git.ByVersion, false}}
 
-// expect has the repository list what git lists, and know what HEAD is.
+// expect checks that the repository lists the same refs as git, and knows HEAD.
 func (k *known) expect(t *testing.T, g Gomega, about string) {
 	t.Helper()
 	head := git.Head{Branch: strings.TrimPrefix(k.git(t, "symbolic-ref", "HEAD"), "refs/heads/")}
@@ -69,7 +69,7 @@ func (k *known) expect(t *testing.T, g Gomega, about string) {
 	}
 }
 
-// await waits until every list comes from memory, and is what git lists.
+// await waits until every list comes from memory and equals git's.
 func (k *known) await(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -143,7 +143,7 @@ func TestSortedRefs_areRememberedUntilARefChanges(t *testing.T) {
 
 func packed(t *testing.T, k *known) { k.git(t, "pack-refs", "--all", "--prune") }
 
-// elsewhere is the repository as another server has it.
+// elsewhere returns the repository as another server sees it.
 func (k *known) elsewhere(t *testing.T) *git.Repository {
 	t.Helper()
 	return repository(t, newEngine(t), filepath.Dir(k.Dir()), filepath.Base(k.Dir()))
@@ -157,7 +157,7 @@ func TestSortedRefs_ofARepositoryThatIsGone(t *testing.T) {
 	g.Expect(err).To(MatchError(git.ErrNotFound))
 }
 
-// A file system may give two changes the same time, which this test does.
+// A file system can give two changes the same timestamp, which this test enforces.
 func TestSortedRefs_ofTwoChangesAtTheSameTime(t *testing.T) {
 	g, k := NewWithT(t), newKnown(t)
 	packed(t, k)
@@ -174,7 +174,7 @@ func TestSortedRefs_ofTwoChangesAtTheSameTime(t *testing.T) {
 		begun := time.Now()
 		k.expect(t, g, "after one change")
 		if time.Since(begun) >= git.Tick {
-			continue // no file system gives both the same time
+			continue // no file system gives both the same timestamp
 		}
 		k.git(t, "update-ref", "refs/heads/other", []string{k.two, k.one}[attempt%2])
 		same()
@@ -184,7 +184,7 @@ func TestSortedRefs_ofTwoChangesAtTheSameTime(t *testing.T) {
 	t.Fatal("this machine is too slow for two changes at the same time")
 }
 
-// Many changes, one right after the other and now and then one after a rest.
+// Many changes, most in quick succession and some after a pause.
 func TestSortedRefs_followEveryChange(t *testing.T) {
 	g, k := NewWithT(t), newKnown(t)
 	seed := uint64(time.Now().UnixNano())

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// layout is an empty repository as git has made one, in the order of the paths and without HEAD: another one of the same kind is made
-// after it, which takes no process.
+// layout is an empty repository as git has created it, sorted by path and without HEAD. It is a template for repositories of the same kind,
+// which need no process then.
 type layout []layoutEntry
 
 // layoutEntry is a directory or a file.
@@ -19,10 +19,11 @@ type layoutEntry struct {
 	text []byte
 }
 
-// layoutKind is what an empty repository depends on, apart from HEAD: git asks the file system what that can do.
+// layoutKind has everything that an empty repository depends on, except HEAD. It includes the storage, because git checks the abilities of
+// the file system.
 type layoutKind struct{ storage, objectFormat string }
 
-// readLayout reads that of a repository that git has just made.
+// readLayout reads the layout of a repository that git has just created.
 func readLayout(dir string) (l layout, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -54,8 +55,8 @@ func readLayout(dir string) (l layout, err error) {
 	return l, nil
 }
 
-// check fails for a layout that lacks something without which there is no repository. Somebody may take away the directory while it is
-// listed, as Repository.stage says.
+// check fails if a layout lacks something that every repository needs. Another process can remove the directory while it is read; see
+// Repository.stage.
 func (l layout) check() error {
 	for _, path := range []string{"config", "objects/info", "objects/pack", "refs/heads", "refs/tags"} {
 		if !slices.ContainsFunc(l, func(one layoutEntry) bool { return one.path == path }) {
@@ -65,7 +66,7 @@ func (l layout) check() error {
 	return nil
 }
 
-// write makes an empty repository in a directory that is not there.
+// write creates an empty repository in a directory that does not exist.
 func (l layout) write(dir, defaultBranch string) error {
 	for _, one := range l {
 		var err error

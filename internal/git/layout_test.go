@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// counted returns an engine, and a func that returns which commands it has started since it was asked last.
+// counted returns an engine, and a function that returns the commands that it has started since the last call.
 func counted(t *testing.T) (*git.Engine, func() []string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -34,7 +34,7 @@ func counted(t *testing.T) (*git.Engine, func() []string) {
 	return e, since
 }
 
-// tree is what is below a directory: the modes and the content of files, by their paths.
+// tree returns the modes and contents of the files below a directory, by path.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -142,7 +142,7 @@ func TestReadLayout_refusesHalfARepository(t *testing.T) {
 		if err := git.ReadLayout(r.Dir()); err != nil {
 			t.Fatal(err)
 		}
-		if gone == "" { // all of it
+		if gone == "" { // removes everything
 			if err := os.RemoveAll(r.Dir()); err != nil {
 				t.Fatal(err)
 			}

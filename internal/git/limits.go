@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// Limits are what the server allows. Of each, 0 stands for the default and a negative value for no limit.
+// Limits are the limits of the server. In each field, 0 means the default and a negative value means no limit.
 type Limits struct {
-	// Memory is how many bytes of data one process of git may have: what it allocates, without the files that it maps. 1 GiB by default.
+	// Memory is the maximum memory of one git process in bytes, without mapped files. The default is 1 GiB.
 	Memory int64
-	// MemoryTotal is how many bytes of memory all processes of git have together, without the files that they map. Half of what the
-	// process may have by default, which is no limit where that is not known.
+	// MemoryTotal is the maximum memory of all git processes together in bytes, without mapped files. The default is half of the memory
+	// that this process may use, or no limit if that is not known.
 	MemoryTotal int64
-	// CPU is how much processor time one process of git may take. Half an hour by default; whole seconds count.
+	// CPU is the maximum processor time of one git process, in whole seconds. The default is half an hour.
 	CPU time.Duration
-	// Archive is how many bytes an archive may have before it is compressed. 2 GiB by default.
+	// Archive is the maximum size of an archive before compression, in bytes. The default is 2 GiB.
 	Archive int64
-	// Push is how many bytes the objects of one push may have as they are sent, and each object when it is unpacked, that of an import as
-	// well. 2 GiB by default.
+	// Push is the maximum size of the objects of one push as they are sent, and of each object of a push or an import when it is unpacked,
+	// in bytes. The default is 2 GiB.
 	Push int64
-	// PushUnpacked is how many bytes the objects of one push may have together when they are unpacked. 64 GiB by default: a long history
-	// has thirty times of what is sent.
+	// PushUnpacked is the maximum size of all unpacked objects of one push together, in bytes. The default is 64 GiB: a long history
+	// unpacks to thirty times of what is sent.
 	PushUnpacked int64
-	// Repository is how many bytes a repository may have on disk before it takes no more. 10 GiB by default.
+	// Repository is the size of a repository on disk, in bytes, from which on it accepts no more data. The default is 10 GiB.
 	Repository int64
-	// Refs is how many branches, tags and other refs a repository may have, that of an import as well: each list of them is in memory.
-	// 100,000 by default.
+	// Refs is the maximum number of branches, tags and other refs of a repository or an import, because lists of refs are held in memory.
+	// The default is 100,000.
 	Refs int64
-	// Import is how many bytes an imported repository may have on disk, and ImportTime how long the import may take. 10 GiB and six
-	// hours by default.
+	// Import is the maximum size of an imported repository on disk, in bytes, and ImportTime the maximum time of an import. The defaults
+	// are 10 GiB and six hours.
 	Import     int64
 	ImportTime time.Duration
-	// ImportUnpacked is how many bytes the objects of an import may have together when they are unpacked. 320 GiB by default.
+	// ImportUnpacked is the maximum size of all unpacked objects of an import together, in bytes. The default is 320 GiB.
 	ImportUnpacked int64
 }
 
-// DefaultLimits are those of which nobody has said anything.
+// DefaultLimits are the defaults of Limits.
 var DefaultLimits = Limits{
 	Memory: 1 << 30, CPU: 30 * time.Minute, Archive: 2 << 30, Push: 2 << 30, PushUnpacked: 64 << 30, Repository: 10 << 30, Refs: 100_000, Import: 10 << 30, ImportTime: 6 * time.Hour, ImportUnpacked: 320 << 30,
 }
 
-// complete returns the limits with their defaults; 0 is no limit in them.
+// complete returns the limits with their defaults applied. In the result, 0 means no limit.
 func (l Limits) complete() Limits {
 	return Limits{
 		Memory: or(l.Memory, DefaultLimits.Memory), MemoryTotal: or(l.MemoryTotal, HalfMemory()), CPU: or(l.CPU, DefaultLimits.CPU), Archive: or(l.Archive, DefaultLimits.Archive),
@@ -64,12 +64,11 @@ func or[T int64 | time.Duration](value, otherwise T) T {
 	return value
 }
 
-// LimitError is returned for what takes more than the server allows.
+// LimitError is returned if an operation exceeds a limit of the server.
 type LimitError struct {
-	// Text is a sentence for the person who has asked for it. It names the limit and its value.
+	// Text is a sentence for the user. It names the limit and its value.
 	Text string
-	// Passing says that it is because of what the caller and others have at the moment: another caller may be allowed the same, and this
-	// one later.
+	// Passing says that the limit depends on what the caller and others use at the moment: another caller, or a later retry, may succeed.
 	Passing bool
 }
 
@@ -79,7 +78,7 @@ func limitf(format string, args ...any) *LimitError {
 	return &LimitError{Text: fmt.Sprintf(format, args...)}
 }
 
-// FormatBytes writes a number of bytes as people do, as in "1 GiB". It is exact.
+// FormatBytes formats a number of bytes for people, as in "1 GiB". The result is exact.
 func FormatBytes(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -90,13 +89,13 @@ func FormatBytes(n int64) string {
 	return strconv.FormatInt(n, 10) + " " + units[i]
 }
 
-// bounds are what one process may take, and each of those that it starts. 0 is no bound.
+// bounds are the limits of one process, and of each process that it starts. 0 means no limit.
 type bounds struct {
 	memory int64
 	cpu    time.Duration
 }
 
-// atMost are bounds of which neither is higher than in other.
+// atMost returns the bounds with the lower of both values in each field.
 func (b bounds) atMost(other bounds) bounds {
 	if other.memory > 0 && (b.memory == 0 || other.memory < b.memory) {
 		b.memory = other.memory
@@ -107,22 +106,22 @@ func (b bounds) atMost(other bounds) bounds {
 	return b
 }
 
-// lastSeconds is how long the system waits between telling a process that its processor time is up and killing it without a word.
+// lastSeconds is the time between the signal that a process has used up its processor time and its being killed.
 const lastSeconds = 5
 
-// seconds is the bound of the processor time in the unit of the system.
+// seconds returns the limit of the processor time in seconds.
 func (b bounds) seconds() int64 { return max(int64(b.cpu/time.Second), 1) }
 
 var (
-	// starved is what git says when it gets no memory. What another server says ("remote: ...") does not count.
+	// starved matches git's messages about a lack of memory. Messages of another server ("remote: ...") do not count.
 	starved = regexp.MustCompile(`(?im)^(?:fatal|error):.*(?:out of memory|cannot allocate memory)`)
-	// overfull is what it says of a pack with more bytes than receive.maxInputSize.
+	// overfull matches git's message about a pack that exceeds receive.maxInputSize.
 	overfull = regexp.MustCompile(`pack exceeds maximum allowed size`)
-	// overtime is what it says of a process of its own that has had its processor time: SIGXCPU has this number on Linux.
+	// overtime matches git's message about a child process that has used up its processor time: SIGXCPU has this number on Linux.
 	overtime = regexp.MustCompile(`(?m)died of signal 24\b`)
 )
 
-// exceeded returns the LimitError of a process that has failed with a status and these last words, and nil if no limit was the reason.
+// exceeded returns the LimitError of a process that failed with a status and an error output, or nil if no limit was the reason.
 func (b bounds) exceeded(failed error, stderr string) error {
 	switch {
 	case b.memory > 0 && starved.MatchString(stderr):
@@ -141,7 +140,7 @@ func (b bounds) starved() error {
 	return limitf("This takes more than the %s of memory that the server allows a Git process.", FormatBytes(b.memory))
 }
 
-// LimitReached returns the sentence of the LimitError that err is or wraps, and "" if it is none.
+// LimitReached returns the sentence of the LimitError that err is or wraps, or "" if it is another error.
 func LimitReached(err error) string {
 	if reached := (*LimitError)(nil); errors.As(err, &reached) {
 		return reached.Text
@@ -149,7 +148,7 @@ func LimitReached(err error) string {
 	return ""
 }
 
-// LastingLimit is LimitReached for a limit that the same request would reach again, whenever it is made, and "" for any other error.
+// LastingLimit is LimitReached for a limit that the same request would reach again at any time. It returns "" for any other error.
 func LastingLimit(err error) string {
 	if reached := (*LimitError)(nil); errors.As(err, &reached) && !reached.Passing {
 		return reached.Text

@@ -27,7 +27,7 @@ func limited(t *testing.T, binary string, l git.Limits) *git.Engine {
 
 var limitLine = regexp.MustCompile(`(?m)^Max (core file size|cpu time|data size) +(\S+) +(\S+)`)
 
-// What a process may take, its children may take likewise: the one here is "cat", which a process of git has started.
+// The limits of a process apply to its children too. Here the child of a git process is "cat".
 func TestProcesses_bounded(t *testing.T) {
 	seen := filepath.Join(t.TempDir(), "limits")
 	binary := script(t, `case "$1" in version) ;; *) cat /proc/self/limits >`+seen+`; esac; exec git "$@"`)
@@ -76,7 +76,7 @@ func TestProcesses_withoutLimits(t *testing.T) {
 	g.Expect(string(text)).To(MatchRegexp(`(?m)^Max cpu time +unlimited`))
 }
 
-// One object, which nobody has looked at since it was pushed, takes more than a process may have.
+// One object, which nothing has read since it was pushed, needs more memory than a process may have.
 func TestMemory_exceeded(t *testing.T) {
 	const sentence = "This takes more than the 32 MiB of memory that the server allows a Git process."
 	g := NewWithT(t)
@@ -101,7 +101,7 @@ func TestMemory_exceeded(t *testing.T) {
 
 func TestProcessorTime_exceeded(t *testing.T) {
 	g := NewWithT(t)
-	// As the leader of the group, and as a process that git starts and waits for.
+	// The busy process is the leader of the group, or a child that git starts and waits for.
 	for name, busy := range map[string]string{
 		"leader": `while :; do :; done`,
 		"child":  `echo "error: index-pack died of signal 24" >&2; exit 128`,
@@ -118,7 +118,7 @@ func TestLimitReached_ofOthers(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(git.LimitReached(nil)).To(BeEmpty())
 	g.Expect(git.LimitReached(errors.New("no"))).To(BeEmpty())
-	// Another server's trouble is not a limit of this one.
+	// A failure of another server is not a limit of this one.
 	binary := script(t, `case "$1" in version) exec git "$@";; *) echo "remote: fatal: Out of memory, malloc failed" >&2; exit 128;; esac`)
 	r := repository(t, limited(t, binary, git.Limits{}), t.TempDir(), "a.git")
 	err := r.Init(t.Context(), git.InitOptions{})

@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// Log says which commits are listed, and in which order: the newest first, if nothing else is said.
+// Log selects and orders commits. By default, the newest come first.
 type Log struct {
-	// Tips are the ids of commits, or of tags on them, that the list begins at. What is reachable from Without is left out.
+	// Tips are the ids of the commits, or of tags on them, at which the list begins. Commits that are reachable from Without are excluded.
 	Tips, Without []string
-	// Apart leaves out what is reachable from both tips, of which there are two.
+	// Apart excludes commits that are reachable from both tips. There must be two tips.
 	Apart bool
-	// Path leaves those that have changed a file, whatever it was called before, or something in a directory. Empty for all.
+	// Path selects commits that have changed a file, under any of its names, or something in a directory. Empty selects all.
 	Path string
-	// Author leaves those in whose author's name and address the text occurs.
+	// Author selects commits whose author's name and address contain the text.
 	Author string
-	// Since and Until leave those that were committed then or later, and then or earlier. The zero Time is no bound.
+	// Since and Until select commits by committer date, both inclusive. The zero Time means no limit.
 	Since, Until time.Time
-	// FirstParent goes from each merge to its first parent only.
+	// FirstParent follows only the first parent of each merge.
 	FirstParent bool
-	// Topo shows no commit before all of its children, and one line of history after the other.
+	// Topo lists no commit before all its children, and lines of history one after the other.
 	Topo bool
-	// Skip is how many commits are passed over, and Limit how many are listed then.
+	// Skip is the number of commits to skip, and Limit the maximum number of commits to list after that.
 	Skip, Limit int
 }
 
-// Range returns the log of a revision, as Commit takes it, or of a range of them: "a..b" is what b has and a does not have, and
-// "a...b" what only one of them has. One that is left out is HEAD. The error is ErrRefNotFound.
+// Range returns the log of a revision in the syntax of Commit, or of a range: "a..b" are the commits of b that a does not have, and "a...b"
+// the commits that only one of them has. An omitted side is HEAD. The error is ErrRefNotFound.
 func (r *Repository) Range(ctx context.Context, text string) (l Log, err error) {
 	from, to, isRange := strings.Cut(text, "..")
 	if !isRange {
@@ -65,8 +65,7 @@ func (r *Repository) Range(ctx context.Context, text string) (l Log, err error) 
 	return l, nil
 }
 
-// Log lists commits, and reports whether more would come. Messages are abridged as those of CommitsBetween. Nobody changes what it
-// returns.
+// Log lists commits, and reports whether more would follow. Messages are abridged as in CommitsBetween. Callers must not change the result.
 func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bool, err error) {
 	if err := errors.Join(checkIDs(l.Tips...), checkIDs(l.Without...)); err != nil {
 		return nil, false, err
@@ -94,7 +93,7 @@ func (r *Repository) Log(ctx context.Context, l Log) (commits []*Commit, more bo
 	return p.commits, p.more, err
 }
 
-// key tells one log from another. There may be many tips.
+// key distinguishes logs. There can be many tips.
 func (l Log) key() string {
 	args, skip := l.args()
 	sum := sha256.New()
@@ -105,10 +104,10 @@ func (l Log) key() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// args are those of a git log that says ids. How many of them are to be skipped is left to the reader where git follows
-// renames: it would count what it does not show.
+// args returns the arguments of a git log that prints ids. If git follows renames, the reader must skip commits, because git would also
+// count commits that it does not print.
 func (l Log) args() (args []string, skip int) {
-	// A .mailmap of the default branch says nothing of these commits.
+	// The .mailmap of the default branch does not apply to these commits.
 	args = []string{"log", "--stdin", "--format=%H", "--no-mailmap", "--no-show-signature", "--no-notes"}
 	option := func(set bool, text string) {
 		if set {
@@ -127,10 +126,10 @@ func (l Log) args() (args []string, skip int) {
 	return append(args, fmt.Sprintf("--skip=%d", l.Skip), fmt.Sprintf("--max-count=%d", l.Limit+1), "--"), 0
 }
 
-// date is a time in whole seconds, as commits are dated, in the form that git takes past the year 2038, too.
+// date formats a time in whole seconds, like commit dates, in the form that git accepts for times after 2038 too.
 func date(t time.Time) string { return fmt.Sprintf("@%d +0000", max(t.Unix(), 0)) }
 
-// tips are the lines that say where to begin and what to leave out.
+// tips returns the input lines for the tips and the exclusions.
 func (l Log) tips() string {
 	between := "\n"
 	if l.Apart {
@@ -143,7 +142,7 @@ func (l Log) tips() string {
 	return text
 }
 
-// logged returns the ids of the commits on a page, and of the one after that.
+// logged returns the ids of the commits on a page, and of the first commit after it.
 func (r *Repository) logged(ctx context.Context, l Log) (ids []string, err error) {
 	args, skip := l.args()
 	c := r.command(args...)
@@ -171,8 +170,8 @@ func (r *Repository) logged(ctx context.Context, l Log) (ids []string, err error
 	return ids, err
 }
 
-// LastCommit returns the id of the newest commit, from commit on, that has changed what is at a path. It is ErrObjectNotFound where
-// nothing has ever been there.
+// LastCommit returns the id of the newest commit, starting at commit, that has changed the content of a path. The error is
+// ErrObjectNotFound if nothing ever existed there.
 func (r *Repository) LastCommit(ctx context.Context, commit, path string) (string, error) {
 	clean, ok := CleanPath(path)
 	if err := checkIDs(commit); err != nil {
@@ -196,13 +195,13 @@ func (r *Repository) LastCommit(ctx context.Context, commit, path string) (strin
 	})
 }
 
-// Lines counts what a commit has changed.
+// Lines are the numbers of added and removed lines of a commit.
 type Lines struct{ Added, Removed int }
 
 var shortStat = regexp.MustCompile(`^ \d+ files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?$`)
 
-// CountLines returns how many lines each of the commits has added and removed since its first parent. Nobody changes what it
-// returns.
+// CountLines returns the numbers of lines that each of the commits has added and removed since its first parent. Callers must not change
+// the result.
 func (r *Repository) CountLines(ctx context.Context, commits ...string) (map[string]Lines, error) {
 	if err := checkIDs(commits...); err != nil || len(commits) == 0 {
 		return nil, err
@@ -221,7 +220,7 @@ func (r *Repository) CountLines(ctx context.Context, commits ...string) (map[str
 	})
 }
 
-// parseShortStats reads ids, each followed by an empty line and the sums, unless nothing has changed.
+// parseShortStats parses ids, each followed by an empty line and the sums if anything has changed.
 func parseShortStats(out string) (map[string]Lines, error) {
 	all := map[string]Lines{}
 	id := ""
@@ -244,7 +243,7 @@ func parseShortStats(out string) (map[string]Lines, error) {
 	return all, nil
 }
 
-// RefsWith lists the refs below the prefixes from which a commit is reachable, in the order of their names.
+// RefsWith lists the refs below the prefixes from which a commit is reachable, sorted by name.
 func (r *Repository) RefsWith(ctx context.Context, commit string, prefixes ...string) ([]Ref, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// winding has merges, renames, odd names, several authors and, on a branch of its own, a past in common with nothing.
+// winding returns a client with merges, renames, odd names, several authors and, on a separate branch, an unrelated history.
 func winding(t testing.TB, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)
@@ -98,7 +98,7 @@ func TestALogIsThatOfGit(t *testing.T) {
 				l.Skip, l.Limit = random.IntN(6), 1+random.IntN(12)
 				from := min(l.Skip, len(all))
 				want := all[from:min(from+l.Limit, len(all))]
-				for range 2 { // found, and remembered
+				for range 2 { // the second time, from memory
 					got, more, err := r.Log(t.Context(), l)
 					g.Expect(err).NotTo(HaveOccurred(), "%+v", l)
 					g.Expect(slices.Equal(ids(got), want)).To(BeTrue(), "%q: %v, want %v", args, ids(got), want)

@@ -5,11 +5,11 @@ import (
 	"io/fs"
 	"time"
 
-	"golang.org/x/sys/unix" // the standard library cannot ask a network file system anew
+	"golang.org/x/sys/unix" // the standard library cannot bypass the cache of a network file system
 )
 
-// look has a network file system ask its server, for what another machine has changed. One call of the system does, where to open a file
-// takes three.
+// look returns the stamp of a file. It makes a network file system ask its server, to notice changes by another machine. That takes one
+// system call; opening the file would take three.
 func look(path string) (stamp, error) {
 	var is unix.Statx_t
 	err := error(unix.EINTR)

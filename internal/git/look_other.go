@@ -6,10 +6,11 @@ import (
 	"errors"
 	"io/fs"
 
-	"golang.org/x/sys/unix" // package os does not tell the inode
+	"golang.org/x/sys/unix" // package os does not return the inode
 )
 
-// look opens what it looks at: a network file system asks its server then, for what another machine has changed.
+// look returns the stamp of a file. It opens the file, which makes a network file system ask its server, to notice changes by another
+// machine.
 func look(path string) (stamp, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

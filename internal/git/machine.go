@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// HalfMemory is half of the memory that this process and those that it starts may have, in whole MiB: of what its control groups allow,
-// or of what the machine has. It is 0 where that is not known.
+// HalfMemory returns half of the memory that this process and its children may use, in whole MiB. That memory is the limit of their control
+// groups, or the memory of the machine. HalfMemory returns 0 if it is not known.
 func HalfMemory() int64 { return halfOf(os.DirFS("/")) }
 
 func halfOf(root fs.FS) int64 {
 	least := meminfo(read(root, "proc/meminfo"))
 	for _, line := range strings.Split(read(root, "proc/self/cgroup"), "\n") {
-		// A line is a number, controllers and a path. Version 2 has the number 0 and no controllers.
+		// A line has a number, controllers and a path. In version 2, the number is 0 and there are no controllers.
 		parts := strings.SplitN(line, ":", 3)
 		if len(parts) < 3 {
 			continue
@@ -27,7 +27,7 @@ func halfOf(root fs.FS) int64 {
 		case parts[1] != "":
 			continue
 		}
-		// What holds for a group holds for those in it. In a container the path may be one that is not seen there, but for its root.
+		// The limit of a group applies to its subgroups. In a container, the path may not exist except for its root.
 		for group := path.Join("/", parts[2]); ; group = path.Dir(group) {
 			if n, err := strconv.ParseInt(strings.TrimSpace(read(root, path.Join(mount, group, name))), 10, 64); err == nil && n > 0 && (least == 0 || n < least) {
 				least = n
@@ -40,7 +40,7 @@ func halfOf(root fs.FS) int64 {
 	return least / 2 / mebibyte * mebibyte
 }
 
-// meminfo is the memory of the machine; 0 if it is not known.
+// meminfo returns the memory of the machine, or 0 if it is not known.
 func meminfo(text string) int64 {
 	_, rest, _ := strings.Cut(text, "MemTotal:")
 	fields := strings.Fields(rest)
@@ -51,7 +51,7 @@ func meminfo(text string) int64 {
 	return kibibytes << 10
 }
 
-// read returns the content of a file, or "" where there is none.
+// read returns the content of a file, or "" if there is none.
 func read(root fs.FS, name string) string {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

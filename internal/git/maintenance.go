@@ -17,21 +17,22 @@ import (
 var ErrMaintained = errors.New("another process maintains the repository")
 
 const (
-	// manyLoose objects, manyPacks and manyRefs in files of their own are so many that packing them is worth its while.
+	// manyLoose, manyPacks and manyRefs are the numbers of loose objects, packs and loose refs from which on packing them is worthwhile.
 	manyLoose, manyPacks, manyRefs = 512, 10, 256
-	// wholeEvery is how long after all was packed anew this is done again.
+	// wholeEvery is the interval at which everything is repacked.
 	wholeEvery = 7 * 24 * time.Hour
-	// unreachableAge is for how long what no ref leads to any more is kept. It must exceed what passes between the moments that an
-	// object is written and that a ref names it.
+	// unreachableAge is how long objects are kept after they became unreachable. It must exceed the time between writing an object and
+	// creating a ref to it.
 	unreachableAge = "2.weeks.ago"
-	// maintained is the file in a repository that is locked meanwhile. Its time is when all was packed anew, or was to be.
+	// maintained is the file in a repository that is locked during maintenance. Its modification time is the time of the last attempt to
+	// repack everything.
 	maintained = "forgeplane-maintenance"
 )
 
-// Maintain keeps reading fast and the number of files small: it brings the commit-graph up to date, and packs refs and objects where
-// there are many on their own. Once a week it packs everything anew, and then removes what has been found unreachable for two weeks.
-// The repository can be read and pushed to meanwhile, and its processes are nice to others. It is ErrMaintained where somebody does
-// the same. Whatever ends it, what it has done until then stays, and nothing is broken.
+// Maintain keeps reads fast and the number of files small: it updates the commit-graph, and packs loose refs and objects if there are many.
+// Once a week it repacks everything, and removes objects that have been unreachable for two weeks. The repository can be read and pushed to
+// meanwhile, and the processes have a low priority. The error is ErrMaintained if another process does the same. If it is interrupted, it
+// keeps its results so far and leaves the repository intact.
 func (r *Repository) Maintain(ctx context.Context) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -63,11 +64,11 @@ func (r *Repository) Maintain(ctx context.Context) error {
 	if found.loose < manyLoose && found.packs < manyPacks {
 		return nil
 	}
-	// Packs of which each is at least twice as large as the next stay as they are, so no object is packed often.
+	// A pack that is at least twice as large as the next one is not repacked, so no object is repacked often.
 	return r.repack(ctx, "--geometric=2")
 }
 
-// lock opens the file that is locked while the repository is maintained. The lock ends with the process.
+// lock opens and locks the file that marks maintenance. The lock ends with the process.
 func (r *Repository) lock() (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(r.dir, maintained), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -83,13 +84,13 @@ func (r *Repository) lock() (*os.File, error) {
 	return f, nil
 }
 
-// unlock does not leave it to the end of the last copy: a process that is just being started has one for a moment.
+// unlock releases the lock explicitly, because a process that is just being started has a copy of the file for a moment.
 func unlock(f *os.File) {
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 	_ = f.Close()
 }
 
-// packWhole packs everything anew. What fails is not tried again before its time comes again: it may take long.
+// packWhole repacks everything. If it fails, it is not retried before the next interval, because it can take long.
 func (r *Repository) packWhole(ctx context.Context) error {
 	now := time.Now()
 	if err := os.Chtimes(filepath.Join(r.dir, maintained), now, now); err != nil {
@@ -101,7 +102,7 @@ func (r *Repository) packWhole(ctx context.Context) error {
 	if err := r.maintain(ctx, "pack-refs", "--all"); err != nil {
 		return err
 	}
-	// First of all, that it has no commit in it which is removed.
+	// The commit-graph must come first, so that it contains no commit that is about to be removed.
 	if err := r.graph(ctx, "--split=replace"); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (r *Repository) packWhole(ctx context.Context) error {
 	return r.repack(ctx, "--cruft", "--cruft-expiration="+unreachableAge)
 }
 
-// repack packs objects and removes what is packed otherwise.
+// repack packs objects and removes their other copies.
 func (r *Repository) repack(ctx context.Context, how ...string) error {
 	defer r.Evict()
 	release, err := r.hold()
@@ -122,13 +123,13 @@ func (r *Repository) repack(ctx context.Context, how ...string) error {
 	return r.maintain(ctx, append([]string{"repack", "-d", "-n", "--quiet"}, how...)...)
 }
 
-// hold has a file in each directory of loose objects, until release is called. In the end of a repack Git removes those that are
-// empty, also such as a push has just made for objects that it is about to put there, and the push fails.
+// hold keeps a file in each directory of loose objects until release is called. At the end of a repack, Git removes empty directories, even
+// if a push has just created one for its objects, and the push would fail.
 func (r *Repository) hold() (release func(), err error) {
 	var held []string
 	release = func() {
 		for _, name := range held {
-			_ = os.Remove(name) // what stays is stale one day
+			_ = os.Remove(name) // leftovers become stale and are removed later
 		}
 	}
 	for n := range 256 {
@@ -136,7 +137,7 @@ func (r *Repository) hold() (release func(), err error) {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return release, err
 		}
-		name := filepath.Join(dir, "tmp_obj_maintenance") // as temporary files are called
+		name := filepath.Join(dir, "tmp_obj_maintenance") // the prefix of git's temporary files
 		held = append(held, name)
 		if err := os.WriteFile(name, nil, 0o644); err != nil {
 			return release, err
@@ -145,16 +146,17 @@ func (r *Repository) hold() (release func(), err error) {
 	return release, nil
 }
 
-// graph brings the commit-graph up to date. Files of it that somebody has just looked up stay for a while.
+// graph updates the commit-graph. Its files are kept for a while, because another process may have just looked them up.
 func (r *Repository) graph(ctx context.Context, split string) error {
 	return r.maintain(ctx, "commit-graph", "write", "--reachable", split, "--expire-time=1.hour.ago", "--changed-paths", maxNewFilters, "--no-progress")
 }
 
-// maxNewFilters bounds the time for what tells the paths that commits change: the rest has it another time.
+// maxNewFilters limits the time for computing the filters of changed paths. The rest follows in later runs.
 const maxNewFilters = "--max-new-filters=20000"
 
-// freshen makes all packs young. Git takes the age of a pack for that of the objects in it, so what is found unreachable would be
-// removed at once, which somebody may just be about to name again. Objects that were found before are in packs that keep their ages.
+// freshen sets the modification time of all packs to now. Git uses the age of a pack as the age of its objects, so it would remove objects
+// as soon as they become unreachable, even if somebody is about to refer to them again. Objects that became unreachable earlier are in
+// packs that keep their ages.
 func (r *Repository) freshen() error {
 	packs, err := filepath.Glob(filepath.Join(r.dir, "objects/pack/pack-*.pack"))
 	if err != nil {
@@ -178,10 +180,10 @@ func (r *Repository) maintain(ctx context.Context, args ...string) error {
 	return r.run(ctx, c)
 }
 
-// clutter is what makes a repository slow.
+// clutter counts what makes a repository slow.
 type clutter struct{ loose, packs, refs int }
 
-// clutter counts files, without a process.
+// clutter counts files, without starting a process.
 func (r *Repository) clutter(ctx context.Context) (found clutter, err error) {
 	err = walk(ctx, filepath.Join(r.dir, "objects"), func(path string, info fs.FileInfo) error {
 		switch name, parent := info.Name(), filepath.Base(filepath.Dir(path)); {
@@ -206,11 +208,11 @@ func (r *Repository) clutter(ctx context.Context) (found clutter, err error) {
 	return found, err
 }
 
-// sidecars are the files that go with a pack and its index.
+// sidecars are the extensions of the files that belong to a pack and its index.
 var sidecars = []string{".pack", ".rev", ".bitmap", ".mtimes"}
 
-// orphaned reports whether a path in a repository is that of a pack without an index, which nobody finds: it was being put into
-// place or taken away when a process was killed.
+// orphaned reports whether a path in a repository belongs to a pack without an index, which nothing can use: a process was killed while it
+// added or removed the pack.
 func (r *Repository) orphaned(path string) bool {
 	name, ext := strings.TrimSuffix(path, filepath.Ext(path)), filepath.Ext(path)
 	if !strings.HasPrefix(path, "objects/pack/pack-") || !slices.Contains(sidecars, ext) {

@@ -24,7 +24,7 @@ func inside(t testing.TB, c *gittest.Client, r *git.Repository, args ...string) 
 	return c.Git(t, append([]string{"--git-dir", r.Dir()}, args...)...)
 }
 
-// files are those that match a pattern in a repository.
+// files returns the files of a repository that match a pattern.
 func files(t testing.TB, r *git.Repository, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(r.Dir(), pattern))
@@ -32,7 +32,7 @@ func files(t testing.TB, r *git.Repository, pattern string) []string {
 	return found
 }
 
-// maintained is the file whose age says when all is to be packed anew.
+// maintained returns the file whose age determines when everything is repacked.
 func maintained(r *git.Repository) string { return filepath.Join(r.Dir(), "forgeplane-maintenance") }
 
 // age makes files older.
@@ -59,7 +59,7 @@ func TestTheCommitGraphFollowsPushes(t *testing.T) {
 				c.Git(t, "push", "--quiet", r.Dir(), "main")
 				g.Expect(r.Maintain(t.Context())).To(Succeed())
 				g.Expect(inside(t, c, r, "-c", "core.commitGraph=true", "commit-graph", "verify")).To(BeEmpty())
-				// A commit that is in the graph is walked over without its object.
+				// Walking a commit that is in the graph does not read its object.
 				g.Expect(c.Trace(t, "--git-dir", r.Dir(), "-c", "core.commitGraph=true", "rev-list", "--count", "main")).To(BeEmpty())
 			}
 			g.Expect(files(t, r, "objects/info/commit-graphs/*.graph")).NotTo(BeEmpty())
@@ -120,7 +120,7 @@ func TestWhatNoRefLeadsToStaysForTwoWeeksAfterItWasFound(t *testing.T) {
 		g.Expect(r.Fsck(t.Context(), true)).To(Succeed())
 		inside(t, c, r, "commit-graph", "verify")
 	}
-	// It is old and somebody takes its branch away: he may want it back.
+	// Somebody deletes an old branch, but may want it back.
 	age(t, 100*day, files(t, r, "objects/pack/*")...)
 	c.Git(t, "push", "--quiet", r.Dir(), ":topic")
 	unnamed, err := r.WriteTag(t.Context(), git.Tag{Name: "v1", Object: c.Git(t, "rev-parse", "main"), Type: "commit", Message: "unnamed",
@@ -131,14 +131,14 @@ func TestWhatNoRefLeadsToStaysForTwoWeeksAfterItWasFound(t *testing.T) {
 	inside(t, c, r, "cat-file", "-e", unnamed)
 	g.Expect(files(t, r, "objects/pack/*.mtimes")).To(HaveLen(1))
 
-	// The branch comes back, without an object, and goes again.
+	// The branch comes back, without new objects, and is deleted again.
 	whole()
 	inside(t, c, r, "update-ref", "refs/heads/again", gone)
 	g.Expect(r.Maintain(t.Context())).To(Succeed())
 	g.Expect(r.Fsck(t.Context(), true)).To(Succeed())
 	inside(t, c, r, "update-ref", "-d", "refs/heads/again")
 
-	// The ages are in the file; as if two weeks had passed.
+	// The ages are in the file; pretend that two weeks have passed.
 	clock := engineWith(t, `for a; do shift; case "$a" in --cruft-expiration=*) a=--cruft-expiration=now;; esac; set -- "$@" "$a"; done`)
 	later := repository(t, clock, filepath.Dir(r.Dir()), filepath.Base(r.Dir()))
 	age(t, 8*day, maintained(r))

@@ -10,52 +10,54 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// What a process is thought to take in MiB before it is measured: one that walks, packs or serves, and one that looks something up.
+	// The assumed memory of a process in MiB before it is measured: of one that walks, packs or serves, and of one that looks something up.
 	heavyMemory, lightMemory = 16, 2
-	// lightPart of a hundred is for light processes alone. Heavy ones may wait for them, so they never wait for heavy ones.
+	// lightPart is the percentage of the memory that is reserved for light processes. Heavy processes can wait for light ones, so light
+	// ones must never wait for heavy ones.
 	lightPart = 25
-	// memoryShare and memoryReserved are how many percent of the memory one caller has at most while others wait, and how many are kept
-	// for those who have signed in.
+	// memoryShare is the maximum percentage of the memory for one caller while others wait, and memoryReserved the percentage that is
+	// reserved for callers who have signed in.
 	memoryShare, memoryReserved = 50, 25
-	// census is the time between two looks at what processes take, and most how many of them somebody waits for a caller who has more
-	// than a share.
+	// census is the interval between two measurements. most is the number of measurements for which others must wait for a caller above its
+	// share.
 	census = 100 * time.Millisecond
 	most   = 50
 )
 
-// light are the commands that look something up or write little. Most take a few MiB; one that takes more is ended where others wait.
+// light are the commands that look something up or write little. Most need a few MiB; one that needs more is ended if others wait.
 var light = map[string]bool{
 	"version": true, "init": true, "rev-parse": true, "symbolic-ref": true, "cat-file": true, "update-ref": true, "for-each-ref": true,
 	"hash-object": true, "mktag": true, "mktree": true, "ls-tree": true,
 }
 
-// memory is what all processes of an engine have together. Each is counted with what it is thought to take, and from then on with what
-// it has: what is short is known a moment later, and then the largest process of the caller who has most is ended.
+// memory manages the memory of all processes of an engine. Each counts with its assumed memory at first, and later with its measured
+// memory. A shortage is therefore noticed a moment later; then the largest process of the caller with the most memory is ended.
 type memory struct {
 	total        int64
 	heavy, light *fair.Slots
-	// evict ends processes that nobody uses, and that a caller has started; who is nil for whoever it was.
+	// evict ends idle processes that a caller has started; nil stands for all callers.
 	evict func(who *fair.Key)
 
 	mu      sync.Mutex
 	running map[*allotment]struct{}
-	// watched says that a look is due. short counts the looks at which somebody was waiting for slots of a kind.
+	// watched says that a measurement is scheduled. short counts the consecutive measurements during which somebody waited for slots of a
+	// kind.
 	watched bool
 	short   map[*fair.Slots]int
 	seen    groups
 }
 
-// allotment is the memory of a process, and of those that it starts.
+// allotment is the memory of a process and its children.
 type allotment struct {
 	memory *memory
 	slots  *fair.Slots
 	hold   *fair.Hold
 	least  int // in MiB
 	group  int
-	// command is what it is for, and early ends it.
+	// command is the command of the process, and early ends it.
 	command command
 	early   *ending
-	// Guarded by the mutex of the memory.
+	// The mutex of the memory guards these fields.
 	has   int
 	ended *LimitError
 }
@@ -73,7 +75,7 @@ func newMemory(total int64, wait time.Duration) *memory {
 	return m
 }
 
-// allot waits until there is memory for a process. The error is ErrBusy where there is none in time.
+// allot waits until there is memory for a process. The error is ErrBusy if there is none in time.
 func (m *memory) allot(ctx context.Context, c command, early *ending) (*allotment, error) {
 	if m.total == 0 {
 		return nil, nil
@@ -85,7 +87,7 @@ func (m *memory) allot(ctx context.Context, c command, early *ending) (*allotmen
 	if a.hold = a.slots.Try(ctx, a.least); a.hold != nil {
 		return a, nil
 	}
-	if a.slots.OverShare(ctx, a.least) { // then nobody else is in the way
+	if a.slots.OverShare(ctx, a.least) { // no other caller is in the way then
 		caller := fair.From(ctx)
 		m.evict(&caller)
 		if a.hold = a.slots.Try(ctx, a.least); a.hold != nil {
@@ -100,7 +102,7 @@ func (m *memory) allot(ctx context.Context, c command, early *ending) (*allotmen
 	return a, err
 }
 
-// began says which group of processes has the memory.
+// began sets the process group that uses the memory.
 func (a *allotment) began(group int) {
 	if a == nil {
 		return
@@ -113,7 +115,7 @@ func (a *allotment) began(group int) {
 	m.watch()
 }
 
-// end gives the memory back, and returns why the processes were ended before their time, or nil.
+// end releases the memory, and returns the reason if the processes were ended early, or nil.
 func (a *allotment) end() error {
 	if a == nil {
 		return nil
@@ -129,7 +131,7 @@ func (a *allotment) end() error {
 	return a.ended
 }
 
-// watch has somebody look at the processes in a moment, as long as there are any.
+// watch schedules a measurement, as long as there are processes.
 func (m *memory) watch() {
 	if !m.watched && len(m.running) > 0 {
 		m.watched = true
@@ -137,7 +139,7 @@ func (m *memory) watch() {
 	}
 }
 
-// look counts what the processes have, and ends one where that is too much.
+// look measures the processes, and ends one if they use too much.
 func (m *memory) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +163,7 @@ func (m *memory) look() {
 	m.watch()
 }
 
-// weigh counts every process with what it has.
+// weigh updates the memory of every process.
 func (m *memory) weigh() {
 	leaders := make(map[int]int64, len(m.running))
 	for a := range m.running {
@@ -176,8 +178,8 @@ func (m *memory) weigh() {
 	}
 }
 
-// over returns the largest process of the caller who has most, where all have more than the total, or that caller has more than a share
-// which another one has waited for; otherwise nil. A push that was accepted is carried through.
+// over returns the largest process of the caller with the most memory if all processes exceed the total, or if others have waited for a
+// caller that exceeds its share; otherwise nil. It never returns a push that was accepted, which must complete.
 func (m *memory) over() (largest *allotment) {
 	type holder struct {
 		slots  *fair.Slots

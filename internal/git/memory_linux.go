@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// groups remembers to which group each process of the machine belongs, so that a look at the memory reads only that of the own ones.
+// groups remembers the group of each process of the machine, so that a measurement reads only processes of the engine's groups.
 type groups map[int]int
 
-// measure adds the anonymous memory of each process to that of its group, in bytes. Pages of files do not count, which the kernel takes
-// back when it needs them. What cannot be read counts nothing.
+// measure adds the anonymous memory of each process to its group, in bytes. Pages of files do not count, because the kernel can reclaim
+// them. A process that cannot be read counts as 0.
 func (g *groups) measure(bytesOf map[int]int64) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -39,7 +39,7 @@ func (g *groups) measure(bytesOf map[int]int64) {
 	*g = now
 }
 
-// followers are the processes of a group, apart from its leader.
+// followers returns the processes of a group except its leader.
 func followers(group int) (pids []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -55,7 +55,7 @@ func followers(group int) (pids []int) {
 	return pids
 }
 
-// quarantineOf reads in what directory a process puts the objects of a push; "" if it does not.
+// quarantineOf returns the directory to which a process writes the objects of a push, or "".
 func quarantineOf(pid int) string {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	for variable := range bytes.SplitSeq(text, []byte{0}) {
@@ -66,10 +66,10 @@ func quarantineOf(pid int) string {
 	return ""
 }
 
-// groupOf reads the group of a process; 0 if it has ended.
+// groupOf returns the group of a process, or 0 if it has ended.
 func groupOf(pid string) int {
 	text, _ := os.ReadFile("/proc/" + pid + "/stat")
-	// The name of the program is in brackets, and may hold anything. State, parent and group follow.
+	// The name of the program is in parentheses and can contain anything. State, parent and group follow.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 3 {
 		return 0
@@ -78,7 +78,7 @@ func groupOf(pid string) int {
 	return group
 }
 
-// anonymous reads how many bytes of memory a process has that are not those of files.
+// anonymous returns the anonymous memory of a process in bytes.
 func anonymous(pid string) int64 {
 	text, _ := os.ReadFile("/proc/" + pid + "/statm")
 	fields := bytes.Fields(text)

@@ -2,14 +2,14 @@
 
 package git
 
-// groups is for Linux.
+// groups is implemented only on Linux.
 type groups struct{}
 
-// measure measures nothing: each process counts with what it is thought to take.
+// measure does nothing: each process counts with its assumed memory.
 func (*groups) measure(map[int]int64) {}
 
-// followers knows of none.
+// followers returns none.
 func followers(int) []int { return nil }
 
-// quarantineOf knows of none.
+// quarantineOf returns "".
 func quarantineOf(int) string { return "" }

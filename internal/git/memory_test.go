@@ -23,7 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// begin is a client that says when it has got something.
+// begin is a writer that signals when it has received something.
 type begin struct {
 	begun chan struct{}
 	once  sync.Once
@@ -34,13 +34,14 @@ func (b *begin) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// greedy is a repository of which every archive takes 64 MiB of memory until finish, and of which the commit small can be read.
+// greedy returns a repository in which every archive uses 64 MiB of memory until finish is called, and in which the commit small can be
+// read.
 func greedy(t *testing.T, total int64, wait time.Duration) (e *git.Engine, r *git.Repository, small string, finish func()) {
 	t.Helper()
 	return greedyIn(t, "archive*", "", total, wait)
 }
 
-// greedyIn is greedy in the commands of a pattern, whose output goes to where to says.
+// greedyIn is greedy for the commands that match a pattern, whose output is redirected to to.
 func greedyIn(t *testing.T, pattern, to string, total int64, wait time.Duration) (e *git.Engine, r *git.Repository, small string, finish func()) {
 	t.Helper()
 	c := gittest.New(t, "sha1")
@@ -69,7 +70,7 @@ func scarce(t *testing.T, o git.Options) *git.Engine {
 	return e
 }
 
-// archive asks for an archive for a caller.
+// archive requests an archive for a caller.
 func archive(t *testing.T, r *git.Repository, k fair.Key, commit string) (begun <-chan struct{}, ended <-chan error) {
 	t.Helper()
 	to, result := &begin{begun: make(chan struct{})}, make(chan error, 1)
@@ -114,10 +115,10 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 
 func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 	g := NewWithT(t)
-	_, r, small, finish := greedy(t, 100<<20, 100*time.Millisecond) // 75 for what is heavy
+	_, r, small, finish := greedy(t, 100<<20, 100*time.Millisecond) // 75 MiB for heavy processes
 	begun, running := archive(t, r, fair.User(1), small)
 	g.Eventually(begun).WithTimeout(time.Minute).Should(BeClosed())
-	// Its 64 MiB count when they are there.
+	// The 64 MiB count once they are in use.
 	refused := func(k fair.Key) func() string {
 		return func() string {
 			err := r.Archive(fair.With(t.Context(), k), git.Archive{Commit: small, Prefix: rand.Text(), Format: git.Zip}, io.Discard)
@@ -159,7 +160,7 @@ func TestMemoryOfAllProcesses_isSharedWhenOthersWait(t *testing.T) {
 	}
 }
 
-// stalled is a client that takes nothing until it is released.
+// stalled is a client that reads nothing until it is released.
 type stalled struct {
 	begin
 	release <-chan struct{}
@@ -173,12 +174,12 @@ func (s *stalled) Write(p []byte) (int, error) {
 
 func TestMemoryOfAllProcesses_isNotKeptFromLookingUpBySlowClients(t *testing.T) {
 	g := NewWithT(t)
-	e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 100 * time.Millisecond}) // 25 for what is light
+	e := scarce(t, git.Options{Limits: git.Limits{MemoryTotal: 100 << 20}, MemoryWait: 100 * time.Millisecond}) // 25 MiB for light processes
 	c := gittest.New(t, "sha1")
 	large := c.Write(t, "blob", strings.Repeat("z", 31<<20))
 	small := c.Commit(t, "a", "a")
 	c.Git(t, "update-ref", "refs/tags/large", large)
-	c.Git(t, "repack", "--quiet", "-a", "-d") // one that is not packed is never in memory as a whole
+	c.Git(t, "repack", "--quiet", "-a", "-d") // a blob that is not packed is never in memory as a whole
 	r := repository(t, e, bareStorage(t, c), "b.git")
 	blob, err := r.Blob(t.Context(), large)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -193,10 +194,10 @@ func TestMemoryOfAllProcesses_isNotKeptFromLookingUpBySlowClients(t *testing.T) 
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
 }
 
-// A reader that waits for its next use is in nobody's way.
+// An idle reader must not take memory from others.
 func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
 	g := NewWithT(t)
-	// For two readers.
+	// Enough for two readers.
 	e := scarce(t, git.Options{ReaderIdle: time.Hour, Limits: git.Limits{MemoryTotal: 16 << 20}, MemoryWait: time.Minute})
 	c := gittest.New(t, "sha1")
 	id := c.Commit(t, "a", "a")
@@ -206,7 +207,7 @@ func TestMemoryOfAllProcesses_isTakenFromIdleReaders(t *testing.T) {
 	}
 }
 
-// What looks something up is thought to take little, whatever it takes then: who waits for it does not wait for long.
+// A lookup is assumed to need little memory, even if it turns out to need much, so waiting for it does not take long.
 func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
 	for name, lookUp := range map[string]func(context.Context, *git.Repository) error{
 		"the objects of a push": func(ctx context.Context, r *git.Repository) error {
@@ -226,7 +227,7 @@ func TestMemoryOfAllProcesses_endsLookingUpThatTakesMuch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			e, r, small, _ := greedyIn(t, "*--batch-all-objects*|for-each-ref*", ">/dev/null", 100<<20, time.Minute) // 25 for what is light
+			e, r, small, _ := greedyIn(t, "*--batch-all-objects*|for-each-ref*", ">/dev/null", 100<<20, time.Minute) // 25 MiB for light processes
 			ended := make(chan error, 1)
 			go func() { ended <- lookUp(fair.With(t.Context(), fair.User(1)), r) }()
 			g.Eventually(e.LightMemory).WithTimeout(time.Minute).Should(BeNumerically(">", 60))
@@ -267,10 +268,10 @@ func TestMemory_isBoundedForAMillionRefs(t *testing.T) {
 	g.Expect(n).To(BeNumerically(">=", refs))
 }
 
-// Who has a share already is in nobody's way but their own.
+// Callers who have used up their share delay only themselves.
 func TestMemoryOfAllProcesses_isNotTakenFromReadersOfOthersForWhoHasAShare(t *testing.T) {
 	g := NewWithT(t)
-	// 16 MiB for readers, 8 for those of one caller.
+	// 16 MiB for readers, 8 of them for one caller.
 	o := observe(t, git.Options{ReaderIdle: time.Hour, Limits: git.Limits{MemoryTotal: 64 << 20}, MemoryWait: time.Minute})
 	c := gittest.New(t, "sha1")
 	id := c.Commit(t, "a", "a")

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// niceness is that of commands that others need not wait for.
+	// niceness is the niceness of commands that nobody waits for.
 	niceness = 10
-	// niceStep is how much nicer a process is for each other one that its caller has, up to mostNice. A step of 5 gives a process a third of
-	// the time of one before it, where there are not processors for both.
+	// niceStep is added to the niceness for each other process of the caller, up to mostNice. With a step of 5, a process gets a third of
+	// the time of the previous one if they compete for a processor.
 	niceStep, mostNice = 5, 19
 )
 
-// crowds counts the processes of callers, but for those that end at once or that others use as well.
+// crowds counts the processes of callers, except short ones and those that callers share.
 type crowds struct {
 	mu sync.Mutex
 	of map[fair.Key]int
 }
 
-// join counts one more process of the caller of ctx until leave is called, and returns how many there were before.
+// join counts one more process of the caller of ctx until leave is called, and returns the number before that.
 func (c *crowds) join(ctx context.Context) (others int, leave func()) {
 	k := fair.From(ctx)
 	c.mu.Lock()
@@ -38,8 +38,8 @@ func (c *crowds) join(ctx context.Context) (others int, leave func()) {
 	}
 }
 
-// benice gives the processes of a group their niceness: slots count requests, and this shares the processors. The first process of a
-// caller goes before the second one of another.
+// benice sets the niceness of the processes of a group. Slots limit requests; this shares the processors. The first process of a caller has
+// a higher priority than the second one of another.
 func (c command) benice(group int) {
 	nice := min(niceStep*c.others, mostNice)
 	if c.nice {

@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Slots count requests, not what they take: a caller with many of them leaves the processors to those with few.
+// Slots count requests, not what they use: a caller with many requests leaves the processors to callers with few.
 func TestProcesses_areTheNicerTheMoreTheirCallerHas(t *testing.T) {
 	dir := t.TempDir()
 	git, err := exec.LookPath("git")
@@ -39,7 +39,7 @@ func TestProcesses_areTheNicerTheMoreTheirCallerHas(t *testing.T) {
 			own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 			g.Expect(err).NotTo(HaveOccurred())
 			started := 0
-			// niceness starts a process, and waits until it has a niceness.
+			// niceness starts a process, and waits until it has the expected niceness.
 			niceness := func(caller int64, c command, want int) (end func()) {
 				started++
 				said := filepath.Join(t.TempDir(), strconv.Itoa(started))

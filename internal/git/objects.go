@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Quarantine is where the objects of a push lie until it is accepted. A nil Quarantine is that of a push without objects.
+// Quarantine is the directory of a push's objects until the push is accepted. A nil Quarantine is for a push without objects.
 type Quarantine struct{ name string }
 
 var quarantineName = regexp.MustCompile(`^tmp_objdir-incoming-[A-Za-z0-9]+$`)
@@ -35,12 +35,12 @@ func (r *Repository) Quarantine(path string) (*Quarantine, error) {
 	return &Quarantine{name: name}, nil
 }
 
-// quarantined is a command that sees the objects of a push as well.
+// quarantined returns a command that also sees the objects of a push.
 func (r *Repository) quarantined(q *Quarantine, args ...string) command {
 	c := r.command(args...)
-	c.within = true // the push waits for it
+	c.within = true // the push waits for the command
 	if q != nil {
-		// Relative, since the list of alternates has a syntax of its own for some characters.
+		// The path is relative, because some characters have a special meaning in a list of alternates.
 		c.env = append(c.env, "GIT_OBJECT_DIRECTORY=objects/"+q.name, "GIT_ALTERNATE_OBJECT_DIRECTORIES=objects")
 	}
 	return c
@@ -51,7 +51,7 @@ func IsObjectID(s string) bool {
 	if len(s) != 40 && len(s) != 64 {
 		return false
 	}
-	for _, c := range []byte(s) { // a list has very many of them, too many for a regular expression
+	for _, c := range []byte(s) { // long lists contain too many ids for a regular expression
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
@@ -59,7 +59,7 @@ func IsObjectID(s string) bool {
 	return true
 }
 
-// IsZeroID reports whether s is the id of no object, which stands for a ref that does not exist.
+// IsZeroID reports whether s is the all-zero id, which stands for a ref that does not exist.
 func IsZeroID(s string) bool { return IsObjectID(s) && strings.Trim(s, "0") == "" }
 
 func checkIDs(ids ...string) error {
@@ -95,9 +95,9 @@ func (r *Repository) MergeBase(ctx context.Context, a, b string, q *Quarantine) 
 	return strings.TrimSpace(string(out)), err
 }
 
-// ChangedPaths returns the paths that differ between two commits or trees: those added, changed and removed; a renamed
-// file counts with both its names. An empty from stands for the empty tree. The answer is limited to limit bytes, counting
-// one more for each path; beyond that it is ErrOutputTooLarge.
+// ChangedPaths returns the paths that differ between two commits or trees: added, changed and removed paths; a renamed file counts with
+// both names. An empty from stands for the empty tree. The error is ErrOutputTooLarge if the paths, plus one byte for each, exceed limit
+// bytes.
 func (r *Repository) ChangedPaths(ctx context.Context, from, to string, limit int, q *Quarantine) ([]string, error) {
 	c := r.quarantined(q, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-commit-id",
 		"--ignore-submodules=none", from, to)
@@ -119,12 +119,11 @@ func (r *Repository) ChangedPaths(ctx context.Context, from, to string, limit in
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
 }
 
-// ErrFileTooLarge is returned for a file beyond the limit of the caller.
+// ErrFileTooLarge is returned for a file that exceeds the limit of the caller.
 var ErrFileTooLarge = errors.New("the file is too large")
 
-// ReadFile returns the content of the file at path in a commit or tree, at most limit bytes. The error is fs.ErrNotExist
-// where there is no file, directories included, and ErrFileTooLarge past the limit. A symbolic link is a file that
-// contains its target.
+// ReadFile returns the content of the file at path in a commit or tree. The error is fs.ErrNotExist if there is no file, for example a
+// directory, and ErrFileTooLarge if the file has more than limit bytes. A symbolic link is a file that contains its target.
 func (r *Repository) ReadFile(ctx context.Context, id, path string, limit int) ([]byte, error) {
 	if err := checkIDs(id); err != nil {
 		return nil, err

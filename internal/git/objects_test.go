@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// Names that have gone wrong in one program or another.
+// Names that have caused problems in other programs.
 var weird = []string{
 	"a b", "new\nline", "tab\t", "-dash", "--option", "quote\"'", "back\\slash", "\x01\x7f", "ä", "\xff\xfe", "semi;$(x)",
 	":colon", "*", "[a]", "#", "dir with/..dots../x", "C:",

@@ -15,16 +15,16 @@ import (
 	"regexp"
 )
 
-// pack is new objects on their way into a repository, in the form in which a push brings them.
+// pack contains new objects for a repository, in the format of a push.
 type pack struct {
 	newHash func() hash.Hash
-	// ids are those of the objects in it.
+	// ids are the ids of its objects.
 	ids    map[string]bool
 	body   bytes.Buffer
 	squash *zlib.Writer
 }
 
-// newPack returns an empty pack for a repository with ids of so many characters.
+// newPack returns an empty pack for a repository whose ids have idLength characters.
 func newPack(idLength int) *pack {
 	p := &pack{newHash: sha1.New, ids: map[string]bool{}, squash: zlib.NewWriter(nil)}
 	if idLength == 2*sha256.Size {
@@ -33,10 +33,10 @@ func newPack(idLength int) *pack {
 	return p
 }
 
-// packTypes are the types of objects as packs have them.
+// packTypes are the numbers of object types in packs.
 var packTypes = map[string]byte{"commit": 1, "tree": 2, "blob": 3}
 
-// add puts an object into the pack, once, and returns its id.
+// add adds an object to the pack unless it is there, and returns its id.
 func (p *pack) add(kind string, content []byte) (id string) {
 	h := p.newHash()
 	fmt.Fprintf(h, "%s %d\x00", kind, len(content))
@@ -46,7 +46,7 @@ func (p *pack) add(kind string, content []byte) (id string) {
 		return id
 	}
 	p.ids[id] = true
-	// The lowest four bits of the size share a byte with the type; groups of seven follow, and all bytes but the last have the
+	// The lowest four bits of the size share a byte with the type. Groups of seven bits follow, and all bytes except the last have the
 	// highest bit set.
 	first, rest := packTypes[kind]<<4|byte(len(content)&15), uint64(len(content)>>4)
 	if rest > 0 {
@@ -56,12 +56,12 @@ func (p *pack) add(kind string, content []byte) (id string) {
 		p.body.WriteByte(first)
 	}
 	p.squash.Reset(&p.body)
-	_, _ = p.squash.Write(content) // a buffer takes everything
+	_, _ = p.squash.Write(content) // a buffer never fails
 	_ = p.squash.Close()
 	return id
 }
 
-// reader reads the whole pack.
+// reader returns the whole pack.
 func (p *pack) reader() io.Reader {
 	header := []byte("PACK\x00\x00\x00\x02")
 	header = binary.BigEndian.AppendUint32(header, uint32(len(p.ids)))
@@ -71,9 +71,9 @@ func (p *pack) reader() io.Reader {
 	return io.MultiReader(bytes.NewReader(header), bytes.NewReader(p.body.Bytes()), bytes.NewReader(sum.Sum(nil)))
 }
 
-// RefusedObjectError is returned for objects that Git would not take from a push either.
+// RefusedObjectError is returned for objects that Git would also refuse in a push.
 type RefusedObjectError struct {
-	// Reason is what Git says, as in "hasDotgit: contains '.git'".
+	// Reason is Git's message, such as "hasDotgit: contains '.git'".
 	Reason string
 }
 
@@ -81,8 +81,8 @@ func (e *RefusedObjectError) Error() string { return "Git refuses what is to be 
 
 var refusedObject = regexp.MustCompile(`(?m)^error: object [0-9a-f]+: (.+)$`)
 
-// store puts the objects of a pack into the repository, under the checks and by the commands with which Git takes a push. What they
-// refer to has to be in the pack or in the repository.
+// store adds the objects of a pack to the repository, with the checks and commands of a push. Objects that they refer to must be in the
+// pack or in the repository.
 func (r *Repository) store(ctx context.Context, p *pack) error {
 	if err := r.checkRoom(ctx); err != nil {
 		return err

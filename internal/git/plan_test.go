@@ -38,7 +38,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestAPlanCarriedOutLeadsToTheRules carries out plans of refs that are there by chance.
+// TestAPlanCarriedOutLeadsToTheRules carries out plans for random refs.
 func TestAPlanCarriedOutLeadsToTheRules(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -13,60 +13,60 @@ import (
 	"time"
 )
 
-// PushOptions say where to push to, and what.
+// PushOptions configure Push.
 type PushOptions struct {
 	// URL is an http or https URL.
 	URL string
-	// Username and Password are for Basic authentication. They are sent to the host of the URL only.
+	// Username and Password are for Basic authentication. They are only sent to the host of the URL.
 	Username, Password string
-	// Proxy is the URL of an HTTP proxy to go through, with its own credentials; the proxies of the environment do not count then.
+	// Proxy is the URL of an HTTP proxy, with its own credentials. It replaces the proxies of the environment.
 	Proxy string
-	// Branch says whether a branch, named without "refs/heads/", is pushed, and removed when it is gone. nil is for all.
+	// Branch says whether to push a branch, named without "refs/heads/", and to remove it once it is gone. nil selects all branches.
 	Branch func(name string) bool
-	// Keep leaves alone what the other side has and this one has not. Without it the other side is forced to be the same, as far
-	// as Branch goes.
+	// Keep preserves refs that only the other side has. Without it, the other side is forced to be identical, for the branches that Branch
+	// selects.
 	Keep bool
-	// Timeout is for the whole push. If it is 0 and ctx has no deadline, each command in it has Options.CommandTimeout.
+	// Timeout limits the whole push. If it is 0 and ctx has no deadline, Options.CommandTimeout limits each command of the push.
 	Timeout time.Duration
-	// Stall is how long the transfer may stand still. A minute if 0; whole seconds count.
+	// Stall is how long the transfer may stall, in whole seconds. The default is a minute.
 	Stall time.Duration
-	// Tell, if it is there, is told what became of each ref that was to change, in no order. What is not told was not answered.
+	// Tell is called with the result for each ref that must change, in no order, unless the other side did not report one. It may be nil.
 	Tell func(PushedRef)
 }
 
-// PushedRef is a ref that a push was to change on the other side.
+// PushedRef is the result for one ref that a push must change on the other side.
 type PushedRef struct {
 	// Name is the full name.
 	Name string
-	// Old and New are the ids of objects; empty for a ref that was not there, or is to go.
+	// Old and New are object ids. Old is empty for a new ref, and New for a removal.
 	Old, New string
-	// Refused is why it stayed as it was, as in RefusedRef; empty where it did not.
+	// Refused is the reason why the ref did not change, as in RefusedRef; empty if it did.
 	Refused string
 }
 
-// PushResult is what became of a push.
+// PushResult is the result of a push.
 type PushResult struct {
-	// Updated is how many refs of the other side were made, changed or removed.
+	// Updated is the number of refs that were created, changed or removed on the other side.
 	Updated int
-	// Refused are those that were not, by their names.
+	// Refused are the refs that were refused, sorted by name.
 	Refused []RefusedRef
 }
 
-// RefusedRef is a ref that the other side did not take.
+// RefusedRef is a ref that the other side refused to change.
 type RefusedRef struct {
 	// Name is the full name.
 	Name string
-	// Reason is why, in the words of git or the other side, without credentials.
+	// Reason is the reason in the words of git or the other side, without credentials.
 	Reason string
-	// Diverged says that the other side has something there that this one has not.
+	// Diverged says that the ref of the other side has commits that this side does not have.
 	Diverged bool
 }
 
-// Push makes the branches and tags of another repository those of this one. An empty repository pushes nothing, and so removes
-// nothing either. What the other side changes between the moment that it is asked and the push is not overwritten.
+// Push makes the branches and tags of another repository identical to this one. An empty repository pushes nothing, and so removes nothing
+// either. It does not overwrite changes that the other side makes after it was asked for its refs.
 //
-// It speaks to git's own HTTP helper, by the protocol of gitremote-helpers(7), rather than through `git push`: the names of the
-// refs go through a pipe, however many they are, and one conversation asks and pushes.
+// Push uses git's own HTTP helper with the protocol of gitremote-helpers(7) instead of `git push`: it can pass any number of refs through a
+// pipe, and needs only one conversation to list refs and push.
 func (r *Repository) Push(ctx context.Context, o PushOptions) (PushResult, error) {
 	s, err := target{URL: o.URL, Username: o.Username, Password: o.Password, Proxy: o.Proxy}.source()
 	if err != nil {
@@ -107,16 +107,16 @@ const (
 	tags     = "refs/tags/"
 )
 
-// change is one of a ref of another repository.
+// change is a change of a ref of another repository.
 type change struct {
 	name string
-	// object is empty for a removal, and old for a ref that is not there.
+	// object is empty for a removal, and old for a new ref.
 	object, old string
 	force       bool
 }
 
-// plan says what to change so that remote, objects by the names of their refs, becomes as local is. Branches that branch does not
-// select do not count on either side.
+// plan returns the changes that make remote, a map of ref names to objects, identical to local. It ignores branches that branch does not
+// select on both sides.
 func plan(local []Ref, remote map[string]string, branch func(string) bool, keep bool) []change {
 	selected := func(name string) bool {
 		if short, ok := strings.CutPrefix(name, branches); ok {
@@ -144,7 +144,7 @@ func plan(local []Ref, remote map[string]string, branch func(string) bool, keep 
 	return changes
 }
 
-// command is the line that asks for the change.
+// command returns the line that requests the change.
 func (c change) command() string {
 	if c.object == "" {
 		return "push :" + c.name + "\n"
@@ -155,14 +155,14 @@ func (c change) command() string {
 	return "push " + c.object + ":" + c.name + "\n"
 }
 
-// maxAdvertised is how much another repository may have to say about its refs.
+// maxAdvertised is the maximum size of another repository's list of refs, in bytes.
 const maxAdvertised = 64 << 20
 
-// converse asks the other side for its refs and changes them as decided.
+// converse asks the other side for its refs, and requests the changes that decide returns.
 func (r *Repository) converse(ctx context.Context, s *source, tell func(PushedRef), decide func(remote map[string]string) []change) (PushResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	asks, ask, err := os.Pipe() // git gets the end itself, so it can end without reading all
+	asks, ask, err := os.Pipe() // git reads this end itself, so it can end without reading everything
 	if err != nil {
 		return PushResult{}, fmt.Errorf("making a pipe: %w", err)
 	}
@@ -187,12 +187,12 @@ func (r *Repository) converse(ctx context.Context, s *source, tell func(PushedRe
 	_, _ = io.Copy(io.Discard, answers)
 	failed := <-ended
 	if err != nil && failed != nil {
-		return result, failed // it says more than the silence that follows
+		return result, failed // more helpful than the error about the end of the conversation
 	}
-	return result, err // when a ref was refused, git fails after it has said so
+	return result, err // if a ref is refused, git reports that and then fails
 }
 
-// dialogue is one with a remote helper.
+// dialogue is a conversation with a remote helper.
 type dialogue struct {
 	ask     io.Writer
 	answers *bufio.Scanner
@@ -200,7 +200,7 @@ type dialogue struct {
 	tell    func(PushedRef)
 }
 
-// hold goes from the list of refs to the end of the push.
+// hold conducts the conversation from the list of refs to the end of the push.
 func (d *dialogue) hold(decide func(remote map[string]string) []change) (PushResult, error) {
 	if _, err := io.WriteString(d.ask, "option progress false\noption object-format true\nlist for-push\n"); err != nil {
 		return PushResult{}, err
@@ -224,7 +224,7 @@ func (d *dialogue) hold(decide func(remote map[string]string) []change) (PushRes
 	return d.outcome(changes)
 }
 
-// list reads the refs that the other side has.
+// list reads the refs of the other side.
 func (d *dialogue) list() (map[string]string, error) {
 	remote := map[string]string{}
 	for options := 2; d.answers.Scan(); {
@@ -238,7 +238,7 @@ func (d *dialogue) list() (map[string]string, error) {
 		}
 		object, name, _ := strings.Cut(line, " ")
 		name, _, _ = strings.Cut(name, " ") // attributes may follow
-		// What git itself would not name a ref could be an instruction of another kind.
+		// A name that git would not give to a ref could contain another instruction.
 		if IsObjectID(object) && (strings.HasPrefix(name, branches) || strings.HasPrefix(name, tags)) && CheckRefName(name) == nil {
 			remote[name] = object
 		}
@@ -246,7 +246,7 @@ func (d *dialogue) list() (map[string]string, error) {
 	return nil, d.broken()
 }
 
-// outcome reads what became of each change. The helper speaks of the refs that are not to change as well.
+// outcome reads the result of each change. The helper also reports refs that do not change.
 func (d *dialogue) outcome(changes []change) (PushResult, error) {
 	asked := make(map[string]change, len(changes))
 	for _, c := range changes {
@@ -280,7 +280,7 @@ func (d *dialogue) outcome(changes []change) (PushResult, error) {
 	return result, nil
 }
 
-// maxReason bounds what another side may say of one ref.
+// maxReason is the maximum length of the other side's message about one ref.
 const maxReason = 200
 
 func (d *dialogue) refused(name, reason string) RefusedRef {

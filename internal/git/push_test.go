@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// mirror is a repository that is pushed elsewhere, and the repository there.
+// mirror is a repository that is pushed, and the repository that it is pushed to.
 type mirror struct {
 	client *gittest.Client
 	here   *git.Repository
@@ -68,7 +68,7 @@ func (m *mirror) pushed(t *testing.T, change func(o *git.PushOptions)) git.PushR
 	return result
 }
 
-// refs are those of a repository, as "object name".
+// refs returns the refs of a repository, as "object name".
 func refs(t *testing.T, r *git.Repository, prefixes ...string) (all []string) {
 	t.Helper()
 	for ref, err := range r.Refs(t.Context(), prefixes...) {
@@ -252,10 +252,10 @@ func TestPushEndsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	backend := &cgi.Handler{Path: path, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(m.there.Dir()), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=ann"}}
-	// The listing is answered, and the push never.
+	// The server answers the listing, but never the push.
 	hanging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			_, _ = io.Copy(io.Discard, r.Body) // else nobody sees that the client goes
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client disconnects
 			<-r.Context().Done()
 			return
 		}

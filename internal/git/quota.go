@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// MaxPush is how many bytes the objects of one push may have. 0 is no limit.
+// MaxPush returns the maximum size of the objects of one push, in bytes. 0 means no limit.
 func (r *Repository) MaxPush() int64 { return r.engine.limits.Push }
 
-// CheckPush returns a *LimitError where a push brings more than the server allows: objects that are too large once they are unpacked, or
-// more than the repository may have. A push that does nothing but remove refs passes, so that a full repository can be made smaller.
+// CheckPush returns a *LimitError if a push exceeds the limits of the server: if unpacked objects are too large, or the repository would
+// be. A push that only removes refs always passes, so that a full repository can be made smaller.
 func (r *Repository) CheckPush(ctx context.Context, q *Quarantine, updates ...RefUpdate) error {
 	if q == nil {
 		return r.checkRemoval(ctx, updates)
@@ -28,7 +28,7 @@ func (r *Repository) CheckPush(ctx context.Context, q *Quarantine, updates ...Re
 	if limit == 0 {
 		return nil
 	}
-	n, err := size(ctx, r.dir) // the quarantine is in it
+	n, err := size(ctx, r.dir) // includes the quarantine
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *Repository) CheckPush(ctx context.Context, q *Quarantine, updates ...Re
 	return nil
 }
 
-// checkRemoval returns a *LimitError where the repository is full, and the updates do anything but remove refs that are there.
+// checkRemoval returns a *LimitError if the repository is full and the updates do anything other than remove existing refs.
 func (r *Repository) checkRemoval(ctx context.Context, updates []RefUpdate) error {
 	full := r.checkRoom(ctx)
 	if LimitReached(full) == "" {
@@ -65,7 +65,7 @@ func overfullRepository(limit int64) error {
 	return limitf("The repository would have more than the %s that the server allows a repository on disk. Nothing can be added to it.", FormatBytes(limit))
 }
 
-// checkRoom returns a *LimitError where the repository has as much as it may have, or had a moment ago.
+// checkRoom returns a *LimitError if the repository is full, or was a moment ago.
 func (r *Repository) checkRoom(ctx context.Context) error {
 	limit := r.engine.limits.Repository
 	if limit == 0 {
@@ -85,7 +85,7 @@ func (r *Repository) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// measured is how large a repository was.
+// measured is the measured size of a repository.
 type measured struct {
 	bytes int64
 	at    time.Time
@@ -93,7 +93,7 @@ type measured struct {
 
 const (
 	measuring = "measuring"
-	// measureAge is how long a measure is good for what adds little: to measure takes as long as several small writes.
+	// measureAge is how long a measurement is valid for writes that add little: measuring takes as long as several small writes.
 	measureAge = 10 * time.Second
 )
 

@@ -18,36 +18,36 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Object is what there is to know of an object without reading it.
+// Object describes an object without its content.
 type Object struct {
-	// ID is its id, and Type "blob", "tree", "commit" or "tag".
+	// ID is the id of the object, and Type "blob", "tree", "commit" or "tag".
 	ID, Type string
-	// Size is in bytes.
+	// Size is the length of the content in bytes.
 	Size int64
 }
 
-// ErrObjectNotFound is returned for an object that is not there.
+// ErrObjectNotFound is returned for an object that does not exist.
 var ErrObjectNotFound = errors.New("there is no such object")
 
-// reader is a process of git cat-file that answers one request after the other. It is for one goroutine at a time.
+// reader is a git cat-file process that answers requests one after the other. Only one goroutine at a time can use it.
 type reader struct {
 	in     *os.File
 	out    *bufio.Reader
 	stdout *os.File
 	group  int
-	// caller is who has started it, and whose memory it has.
+	// caller is the caller who started the process, and whose memory it uses.
 	caller fair.Key
 	exited chan struct{}
-	// failure is the limit that has ended the process, if one has. It is known when exited is closed.
+	// failure is the limit that ended the process, if one did. It is valid once exited is closed.
 	failure error
-	// idle ends a reader that nobody has used for a while; nil while it is used.
+	// idle is the timer that ends an unused reader; nil while it is in use.
 	idle *time.Timer
 }
 
-// readerBounds are tighter than those of other processes: many readers wait for their next use, and none reads what is large.
+// readerBounds are lower than the limits of other processes, because many readers are idle and none reads large objects.
 var readerBounds = bounds{memory: 256 << 20}
 
-// startReader starts one that works in the directory of a repository.
+// startReader starts a reader in the directory of a repository.
 func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err error) {
 	requests, in, err := os.Pipe()
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 	said := &tail{limit: keptStderr}
 	cmd.Stderr = said
 	b := e.bounds.atMost(readerBounds)
-	b.cpu = 0 // it may live long, and each use has its time
+	b.cpu = 0 // it can live long, and each use has a timeout
 	early := &ending{}
 	has, err := e.start(ctx, cmd, b, command{args: []string{"cat-file"}}, early)
 	if err != nil {
@@ -85,10 +85,10 @@ func (e *Engine) startReader(ctx context.Context, dir string) (_ *reader, err er
 	return r, nil
 }
 
-// kill ends the process at once, and with it whatever waits for its answer.
+// kill kills the process, which also ends every wait for its answers.
 func (r *reader) kill() { _ = syscall.Kill(-r.group, syscall.SIGKILL) }
 
-// close ends the process, and returns when it has ended.
+// close ends the process, and waits until it has ended.
 func (r *reader) close() {
 	r.kill()
 	_ = r.in.Close()
@@ -96,7 +96,7 @@ func (r *reader) close() {
 	<-r.exited
 }
 
-// ask sends requests, each "info" or "contents" and the name of an object.
+// ask sends requests: verb is "info" or "contents", followed by the name of an object.
 func (r *reader) ask(verb string, names ...string) error {
 	var request bytes.Buffer
 	for _, n := range names {
@@ -109,11 +109,10 @@ func (r *reader) ask(verb string, names ...string) error {
 
 var header = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64}) (blob|tree|commit|tag) ([0-9]{1,19})\n$`)
 
-// absentSubmodule is what git says, from 2.51 on, of a path at which there is a submodule whose commit is not in the repository.
+// absentSubmodule matches the answer of git 2.51 and later for the path of a submodule whose commit is not in the repository.
 var absentSubmodule = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) submodule\n$`)
 
-// answer reads what git says of an object of this name before its content. The error is ErrObjectNotFound for one that is not
-// there, after which the reader is as good as before.
+// answer reads the header of the answer for a name. After ErrObjectNotFound, the reader can still be used.
 func (r *reader) answer(name string) (Object, error) {
 	line, err := r.out.ReadString('\n')
 	if err != nil {
@@ -124,7 +123,7 @@ func (r *reader) answer(name string) (Object, error) {
 		return Object{ID: m[1], Type: m[2], Size: size}, err
 	}
 	for _, reason := range []string{" missing\n", " ambiguous\n"} {
-		// A name may have line breaks in it.
+		// A name can contain line breaks.
 		whole := name + reason
 		if rest, ok := strings.CutPrefix(whole, line); ok {
 			read := make([]byte, len(rest))
@@ -142,7 +141,7 @@ func (r *reader) answer(name string) (Object, error) {
 	return Object{}, fmt.Errorf("git cat-file: unexpected answer %.100q", line)
 }
 
-// content reads what follows the answer about an object.
+// content reads the content that follows the header for an object.
 func (r *reader) content(o Object) ([]byte, error) {
 	content := make([]byte, o.Size+1)
 	if _, err := io.ReadFull(r.out, content); err != nil {
@@ -151,7 +150,7 @@ func (r *reader) content(o Object) ([]byte, error) {
 	return content[:o.Size], nil
 }
 
-// beginning reads what follows the answer about an object, and returns at most limit bytes of it.
+// beginning reads the content that follows the header for an object, and returns at most limit bytes of it.
 func (r *reader) beginning(o Object, limit int64) ([]byte, error) {
 	if o.Size <= limit {
 		return r.content(o)
@@ -164,7 +163,7 @@ func (r *reader) beginning(o Object, limit int64) ([]byte, error) {
 	return content, err
 }
 
-// checkObjectName refuses what would be more than one request.
+// checkObjectName rejects names that would be more than one request.
 func checkObjectName(name string) error {
 	if name == "" || len(name) > maxObjectName || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("object %.100q: %w", name, ErrObjectNotFound)
@@ -172,11 +171,11 @@ func checkObjectName(name string) error {
 	return nil
 }
 
-// maxObjectName is how long a name may be: an id or ref, a colon and a path.
+// maxObjectName is the maximum length of a name (an id or ref, a colon and a path), in bytes.
 const maxObjectName = 16 << 10
 
-// Objects looks up objects by names such as an id, a full ref name, "refs/heads/main^{commit}" or "<id>:path", in one go. For
-// one that is not there the answer is the zero Object.
+// Objects looks up objects by names such as an id, a full ref name, "refs/heads/main^{commit}" or "<id>:path". It returns one Object for
+// each name; the zero Object stands for an object that does not exist.
 func (r *Repository) Objects(ctx context.Context, names ...string) ([]Object, error) {
 	for _, n := range names {
 		if err := checkObjectName(n); err != nil {
@@ -185,7 +184,7 @@ func (r *Repository) Objects(ctx context.Context, names ...string) ([]Object, er
 	}
 	found := make([]Object, len(names))
 	err := r.engine.readers.use(ctx, r, func(from *reader) error {
-		// A pipe takes a limited number of requests before somebody reads the answers.
+		// A pipe holds a limited number of requests until the answers are read.
 		for done := 0; done < len(names); {
 			batch := names[done:min(done+objectBatch, len(names))]
 			if err := from.ask("info", batch...); err != nil {
@@ -205,11 +204,11 @@ func (r *Repository) Objects(ctx context.Context, names ...string) ([]Object, er
 	return found, err
 }
 
-// objectBatch times maxObjectName is less than a pipe and the buffer of git hold.
+// objectBatch times maxObjectName fits into a pipe and the buffer of git.
 const objectBatch = 3
 
-// Read returns an object and its content. It is ErrObjectNotFound if there is none of this name, and ErrFileTooLarge, with the
-// object, if it has more than limit bytes.
+// Read returns an object and its content. The error is ErrObjectNotFound if there is no object with this name, and ErrFileTooLarge,
+// together with the object, if it has more than limit bytes.
 func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Object, content []byte, err error) {
 	if err := checkObjectName(name); err != nil {
 		return Object{}, nil, err
@@ -226,7 +225,7 @@ func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Obje
 			return err
 		}
 		if o.Size > limit {
-			return ErrFileTooLarge // to pass over the content would take longer than another process
+			return ErrFileTooLarge // skipping the content would take longer than starting another process
 		}
 		content, err = from.content(o)
 		return err
@@ -242,8 +241,8 @@ func (r *Repository) Read(ctx context.Context, name string, limit int64) (o Obje
 	return o, content, nil
 }
 
-// readSmall returns an object, and its content if it has at most limit bytes; nil otherwise. It is ErrObjectNotFound if there is none of
-// this id.
+// readSmall returns an object, and its content if that has at most limit bytes; otherwise the content is nil. The error is
+// ErrObjectNotFound if there is no object with this id.
 func (r *Repository) readSmall(ctx context.Context, id string, limit int64) (o Object, content []byte, err error) {
 	missing := false
 	err = r.engine.readers.use(ctx, r, func(from *reader) error {

@@ -11,45 +11,46 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// The bounds of the readers of an engine.
+// The limits of an engine's readers.
 const (
-	// maxReaders of all repositories are in use at once, and as many wait for their next use.
+	// maxReaders is the maximum number of readers in use, and of idle readers, for all repositories.
 	maxReaders = 64
-	// maxReadersEach of one repository are in use at once.
+	// maxReadersEach is the maximum number of readers in use for one repository.
 	maxReadersEach = 4
 	readerIdle     = 10 * time.Second
-	// readTimeout is for one use.
+	// readTimeout limits one use of a reader.
 	readTimeout = time.Minute
-	// readersShare is how many percent of the readers one caller has at once. It is much, because a read waits for no client.
+	// readersShare is the maximum percentage of the readers that one caller can use at once. It is high, because a read never waits for a
+	// client.
 	readersShare = 75
 )
 
 // errClosedEngine is returned after Engine.Close.
 var errClosedEngine = errors.New("the Git engine is closed")
 
-// readers are the processes by which an engine reads objects. To start one takes as long as fifty reads.
+// readers manages the processes with which an engine reads objects. Starting one takes as long as fifty reads.
 type readers struct {
 	engine *Engine
 	slots  *fair.Slots
-	// patience is how long one waits for its next use.
+	// patience is how long an idle reader is kept.
 	patience time.Duration
 
 	mu     sync.Mutex
 	closed bool
-	// shelves are by the directory of the repository; only those that have a reader, in use or not.
+	// shelves are by repository directory. Only repositories with a reader, idle or in use, have one.
 	shelves map[string]*shelf
-	// idle counts the readers on all shelves.
+	// idle is the number of idle readers on all shelves.
 	idle int
 }
 
-// shelf is the readers of one repository.
+// shelf has the readers of one repository.
 type shelf struct {
 	slots *fair.Slots
-	// users hold or wait for a slot.
+	// users is the number of goroutines that hold or wait for a slot.
 	users int
-	// idle readers, the one that was used last at the end.
+	// idle are the idle readers; the last one was used most recently.
 	idle []*reader
-	// evicted counts how often all of them were thrown away.
+	// evicted counts how often all readers were evicted.
 	evicted int
 }
 
@@ -57,7 +58,7 @@ func newReaders(e *Engine, patience time.Duration) *readers {
 	return &readers{engine: e, patience: patience, slots: fair.New("readers", "reads of repositories", fair.Of(maxReaders, readersShare, 0)), shelves: map[string]*shelf{}}
 }
 
-// use lets do ask one reader of a repository. A reader that do has failed on, or that was cancelled, is not used again.
+// use calls do with a reader of a repository. The reader is not used again if do fails or is cancelled.
 func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, fmt.Errorf("reading objects took longer than %s: %w", readTimeout, ErrBusy))
 	defer cancel()
@@ -95,11 +96,11 @@ func (p *readers) use(ctx context.Context, r *Repository, do func(*reader) error
 		if !used || errors.Is(err, ErrFileTooLarge) {
 			return err
 		}
-		// One that has waited may have died meanwhile, which says nothing about the repository. do begins anew with another.
+		// An idle reader may have died, which says nothing about the repository. do starts again with another one.
 	}
 }
 
-// enter returns the shelf of a directory, which stays until leave.
+// enter returns the shelf of a directory, which exists until leave is called.
 func (p *readers) enter(dir string) *shelf {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,14 +120,14 @@ func (p *readers) leave(dir string, s *shelf) {
 	p.tidy(dir, s)
 }
 
-// tidy forgets a shelf that nobody needs.
+// tidy removes a shelf that is no longer needed.
 func (p *readers) tidy(dir string, s *shelf) {
 	if s.users == 0 && len(s.idle) == 0 && p.shelves[dir] == s {
 		delete(p.shelves, dir)
 	}
 }
 
-// take returns a reader, and whether it was used before. evicted is for put.
+// take returns a reader, and whether it was used before. evicted must be passed to put.
 func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reader, used bool, evicted int, err error) {
 	p.mu.Lock()
 	evicted = s.evicted
@@ -142,7 +143,7 @@ func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reade
 			p.mu.Unlock()
 			return one, true, evicted, nil
 		}
-		// Its time is up, and expire closes it.
+		// It has expired, and expire closes it.
 	}
 	p.mu.Unlock()
 	if err := r.Check(); err != nil {
@@ -152,7 +153,7 @@ func (p *readers) take(ctx context.Context, r *Repository, s *shelf) (one *reade
 	return one, false, evicted, err
 }
 
-// put lays a reader on the shelf that it was taken from, unless that was evicted meanwhile.
+// put returns a reader to its shelf, unless the shelf was evicted in the meantime.
 func (p *readers) put(s *shelf, one *reader, evicted int) {
 	p.mu.Lock()
 	keep := !p.closed && s.evicted == evicted && p.idle < maxReaders
@@ -167,7 +168,7 @@ func (p *readers) put(s *shelf, one *reader, evicted int) {
 	}
 }
 
-// expire ends a reader that nobody has used for a while.
+// expire ends a reader that was not used for a while.
 func (p *readers) expire(s *shelf, one *reader) {
 	p.mu.Lock()
 	for i, o := range s.idle {
@@ -187,7 +188,7 @@ func (p *readers) expire(s *shelf, one *reader) {
 	one.close()
 }
 
-// evict ends the readers of a directory, those in use when they are given back.
+// evict ends the readers of a directory; readers in use end when they are returned.
 func (p *readers) evict(dir string) {
 	p.mu.Lock()
 	var ended []*reader
@@ -202,13 +203,13 @@ func (p *readers) evict(dir string) {
 	}
 }
 
-// dismiss ends the readers that nobody uses, and that a caller has started; who is nil for whoever it was.
+// dismiss ends the idle readers that a caller has started; nil stands for all callers.
 func (p *readers) dismiss(who *fair.Key) {
 	p.mu.Lock()
 	var ended []*reader
 	for dir, s := range p.shelves {
 		if who == nil {
-			s.evicted++ // those in use follow
+			s.evicted++ // readers in use end when they are returned
 		}
 		ended = append(ended, p.clear(s, who)...)
 		p.tidy(dir, s)
@@ -219,14 +220,14 @@ func (p *readers) dismiss(who *fair.Key) {
 	}
 }
 
-// clear takes the idle readers off a shelf that a caller has started; all of them where who is nil.
+// clear removes the idle readers that a caller has started from a shelf; nil stands for all callers.
 func (p *readers) clear(s *shelf, who *fair.Key) (ended []*reader) {
 	s.idle = slices.DeleteFunc(s.idle, func(one *reader) bool {
 		if who != nil && one.caller != *who {
 			return false
 		}
 		p.idle--
-		if one.idle.Stop() { // else expire closes it
+		if one.idle.Stop() { // otherwise expire closes it
 			ended = append(ended, one)
 		}
 		return true

@@ -21,7 +21,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// observed is an engine that writes down the ids of the processes by which it reads objects.
+// observed is an engine that records the ids of the processes with which it reads objects.
 type observed struct {
 	*git.Engine
 	log string
@@ -40,7 +40,7 @@ exec git "$@"`)
 	return observed{e, log}
 }
 
-// started are the processes that were ever started, and alive those that still run.
+// started returns all processes that were started, and alive those that are still running.
 func (o observed) started(t testing.TB) []int {
 	t.Helper()
 	text, err := os.ReadFile(o.log)
@@ -113,7 +113,7 @@ func TestObjectsAreReadByNameAndPath(t *testing.T) {
 	}
 }
 
-// TestASubmoduleIsNoObject holds for git before and since 2.51, which has an answer of its own for it.
+// TestASubmoduleIsNoObject covers git before and since 2.51, which has a separate answer for submodules.
 func TestASubmoduleIsNoObject(t *testing.T) {
 	for _, format := range formats {
 		g := NewWithT(t)
@@ -138,7 +138,7 @@ esac`)
 			_, err = r.Tree(t.Context(), commit, "sub", true)
 			g.Expect(err).To(MatchError(git.ErrObjectNotFound))
 			g.Expect(r.Objects(t.Context(), commit+":sub", commit)).To(HaveExactElements(git.Object{}, HaveField("ID", commit)))
-			g.Expect(o.started(t)).To(HaveLen(1)) // nothing that it said was a surprise
+			g.Expect(o.started(t)).To(HaveLen(1)) // every answer was parsed
 			_, err = r.ReadFile(t.Context(), commit, "sub", 100)
 			g.Expect(err).To(MatchError(fs.ErrNotExist))
 			g.Expect(r.ReadFile(t.Context(), commit, "a", 100)).To(BeEquivalentTo("1"))

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRefName is how long a ref name may be, in bytes.
+// MaxRefName is the maximum length of a ref name, in bytes.
 const MaxRefName = 1024
 
-// maxComponent keeps "<component>.lock" within what file systems allow.
+// maxComponent keeps "<component>.lock" within the limits of file systems.
 const maxComponent = 250
 
-// CheckRefName returns why a full ref name, such as "refs/heads/main", may not be used, or nil. Its rules are those of
-// `git check-ref-format`, and these: the name is valid UTF-8 of limited length without any control character, and neither
-// it nor the part that people type ("main") begins with a dash, which commands would take for an option.
-// The error is worded for people and quotes the name.
+// CheckRefName returns an error if a full ref name, such as "refs/heads/main", must not be used. It applies the rules of `git
+// check-ref-format`. In addition, the name must be valid UTF-8 of limited length without control characters, and neither the name nor the
+// part that people type ("main") may begin with a dash, which commands would interpret as an option. The error is meant for users and
+// quotes the name.
 func CheckRefName(name string) error {
 	if err := checkRefName(name); err != nil {
 		if len(name) > MaxRefName {
@@ -68,7 +68,7 @@ func checkRefName(name string) error {
 	return nil
 }
 
-// short is the part of a name that people type: what follows "refs/heads/" or the like.
+// short returns the part of a name that people type, which follows "refs/heads/" or a similar prefix.
 func short(name string) string {
 	rest, ok := strings.CutPrefix(name, "refs/")
 	if !ok {

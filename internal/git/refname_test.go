@@ -67,7 +67,7 @@ func TestCheckRefName(t *testing.T) {
 	}
 }
 
-// wanted says what CheckRefName must say, by asking git.
+// wanted returns git's own decision about a name.
 func wanted(t *testing.T, name string) bool {
 	t.Helper()
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) || len(name) > git.MaxRefName || strings.HasPrefix(name, "-") {
@@ -87,7 +87,7 @@ func wanted(t *testing.T, name string) bool {
 }
 
 func TestCheckRefNameAgreesWithGit(t *testing.T) {
-	// Names made of what the rules are about.
+	// Names that are composed of the parts that the rules mention.
 	parts := []string{"refs", "/", "/", "heads/", "a", "-", ".", ".", ".lock", "@", "{", "@{", "\\", "*", " ", "~", "\x01", "ä", "\u0080", "\xff", "[", "b", "c"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1500 {

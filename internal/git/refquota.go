@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// reservations are how many refs are about to be made, by the directories of the repositories.
+// reservations count the refs that are about to be created, by repository directory.
 type reservations struct {
 	mu   sync.Mutex
 	refs map[string]int
 }
 
-// reserve counts so many refs more, and returns how many that are.
+// reserve adds a number of refs, and returns the total.
 func (r *reservations) reserve(dir string, refs int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,9 +30,9 @@ func (r *reservations) reserve(dir string, refs int) int {
 	return reserved
 }
 
-// ReserveRefs makes sure that the repository may have the refs which the updates make, and counts them until release is called, once. The
-// error is a *LimitError where there would be too many of them. Updates that make none pass, so that a full repository can be changed
-// and made smaller.
+// ReserveRefs makes sure that the repository may have the refs that the updates create, and counts them until release is called, exactly
+// once. The error is a *LimitError if there would be too many refs. Updates that create none always pass, so that a full repository can be
+// changed and made smaller.
 func (r *Repository) ReserveRefs(updates ...RefUpdate) (release func(), err error) {
 	made := 0
 	for _, u := range updates {
@@ -57,15 +57,15 @@ func (r *Repository) ReserveRefs(updates ...RefUpdate) (release func(), err erro
 	return release, nil
 }
 
-// countRefs counts the refs that clients see. It looks at files alone (gitrepository-layout(5)), which takes less than git takes to tell
-// a client that pushes which refs there are.
+// countRefs counts the refs that clients see. It reads only files (gitrepository-layout(5)), which is faster than git's own listing for a
+// client that pushes.
 func (r *Repository) countRefs() (int, error) {
 	loose := map[string]bool{}
 	counts := func(name string) bool { return !strings.HasPrefix(name, InternalRefs) }
 	err := filepath.WalkDir(filepath.Join(r.dir, "refs"), func(path string, entry fs.DirEntry, err error) error {
 		name := filepath.ToSlash(strings.TrimPrefix(path, r.dir+"/"))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was removed, or packed, meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed or packed in the meantime
 			return nil
 		case err != nil:
 			return err

@@ -30,7 +30,7 @@ func TestUpdateRefs_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
 			c.Git(t, "pack-refs", "--all")
 		}
 		g.Expect(git.LimitReached(update("", id, "refs/tags/3"))).To(Equal(sentence), "packed: %t", packed)
-		// What is packed is also a file where it has changed since.
+		// A packed ref is also a file if it has changed since.
 		next := c.Commit(t, "a", map[bool]string{false: "2", true: "3"}[packed])
 		g.Expect(update(id, next, "refs/heads/a/b")).To(Succeed(), "packed: %t", packed)
 		g.Expect(git.LimitReached(update("", id, "refs/tags/3"))).To(Equal(sentence), "packed: %t", packed)
@@ -39,7 +39,7 @@ func TestUpdateRefs_ofMoreRefsThanARepositoryMayHave(t *testing.T) {
 	}
 	unlimited := repository(t, limited(t, "", git.Limits{Refs: -1}), c.Dir, ".git")
 	g.Expect(unlimited.UpdateRefs(t.Context(), git.RefUpdate{Ref: "refs/tags/3", New: id})).To(Succeed())
-	// One that has more, since the limit was another one, can lose some.
+	// A repository that exceeds a lowered limit can still lose refs.
 	g.Expect(update(id, "", "refs/tags/1")).To(Succeed())
 }
 

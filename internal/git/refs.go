@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Head is what HEAD names: the default branch and its newest commit.
+// Head describes HEAD: the default branch and its newest commit.
 type Head struct {
 	// Branch is the name of the default branch without "refs/heads/". It may not exist yet.
 	Branch string
-	// Commit is the id of the newest commit, empty while the branch does not exist.
+	// Commit is the id of the newest commit; empty if the branch does not exist.
 	Commit string
 }
 
-// Head reads HEAD. It takes no process of its own, and none at all while there is no branch.
+// Head reads HEAD. It needs no process of its own, and no process at all while there is no branch.
 func (r *Repository) Head(ctx context.Context) (Head, error) {
 	known := r.recalledRefs()
 	rests := known.atRest()
@@ -64,7 +64,7 @@ func (r *Repository) readHead(ctx context.Context) (Head, error) {
 // ErrRefNotFound is returned for a ref or revision that does not exist.
 var ErrRefNotFound = errors.New("there is no such ref")
 
-// Resolve returns the id of the commit that a full ref name or a commit id stands for, or ErrRefNotFound.
+// Resolve returns the id of the commit that a full ref name or a commit id names, or ErrRefNotFound.
 func (r *Repository) Resolve(ctx context.Context, revision string) (string, error) {
 	out, err := r.output(ctx, 1024, r.command("rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}"))
 	if failed := (*Error)(nil); errors.As(err, &failed) && failed.ExitCode == 1 {
@@ -75,7 +75,7 @@ func (r *Repository) Resolve(ctx context.Context, revision string) (string, erro
 	return strings.TrimSpace(string(out)), nil
 }
 
-// SetHead makes a branch, named without "refs/heads/", the default one. It need not exist.
+// SetHead sets the default branch, named without "refs/heads/". The branch need not exist.
 func (r *Repository) SetHead(ctx context.Context, branch string) error {
 	ref := "refs/heads/" + branch
 	if err := CheckRefName(ref); err != nil {
@@ -84,16 +84,16 @@ func (r *Repository) SetHead(ctx context.Context, branch string) error {
 	return r.run(ctx, r.command("symbolic-ref", "HEAD", ref))
 }
 
-// Ref is a ref and the object that it names.
+// Ref is a ref and its object.
 type Ref struct {
 	// Name is the full name.
 	Name string
-	// Object is the id of the object, and Type its type: "commit" for branches, also "tag" for annotated tags.
+	// Object is the id of the object, and Type its type: "commit" for a branch, and also "tag" for an annotated tag.
 	Object, Type string
 }
 
-// Refs lists the refs below the prefixes, such as "refs/heads/", in the order of their names. The listing is streamed: it
-// holds one ref at a time, and a caller may stop early. After an error the sequence ends. It takes no process while there is no ref.
+// Refs lists the refs below the prefixes, such as "refs/heads/", sorted by name. The list is streamed: only one ref is in memory at a time,
+// and the caller can stop early. An error ends the sequence. Refs starts no process if there are no refs.
 func (r *Repository) Refs(ctx context.Context, prefixes ...string) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
 		if r.Check() == nil {

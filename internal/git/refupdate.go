@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// RefUpdate is what is to become of a ref.
+// RefUpdate is a requested change of a ref.
 type RefUpdate struct {
 	// Ref is the full name.
 	Ref string
-	// Old is the object that the ref names now, and New the one that it is to name. Where the ref is not there, or is to go
-	// away, the id is empty, or all zeros.
+	// Old is the current object id of the ref, and New the requested one. An empty or all-zero Old means that the ref does not exist, and
+	// such a New removes it.
 	Old, New string
 }
 
-// Errors of UpdateRefs about the refs.
+// Errors of UpdateRefs that concern the refs.
 var (
-	// ErrRefMoved: a ref is not, or no longer, as the update expects.
+	// ErrRefMoved: a ref does not have the expected value.
 	ErrRefMoved = errors.New("a ref has changed in the meantime")
-	// ErrRefInTheWay: a ref cannot be beside another one, as "a" and "a/b".
+	// ErrRefInTheWay: two refs cannot coexist, such as "a" and "a/b".
 	ErrRefInTheWay = errors.New("another ref is in the way")
 )
 
-// updateTimeout is for a transaction that changes refs.
+// updateTimeout limits a transaction that changes refs.
 const updateTimeout = 30 * time.Second
 
-// UpdateRefs makes all updates or none of them. It changes no ref that is not as expected, which is ErrRefMoved; a new name that
-// others exclude is ErrRefInTheWay, and one more than the repository may have a *LimitError. It asks nobody whether the updates may be
-// made.
+// UpdateRefs applies all updates or none. The error is ErrRefMoved if a ref does not have the expected value, ErrRefInTheWay if a new name
+// conflicts with another ref, and a *LimitError if the repository would have too many refs. It does not check whether the updates are
+// permitted.
 func (r *Repository) UpdateRefs(ctx context.Context, updates ...RefUpdate) error {
 	if len(updates) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (r *Repository) UpdateRefs(ctx context.Context, updates ...RefUpdate) error
 	return err
 }
 
-// line is what update-ref reads.
+// line returns the input of update-ref.
 func (u RefUpdate) line() (string, error) {
 	old, gone := u.Old, u.New == "" || IsZeroID(u.New)
 	if IsZeroID(old) {
@@ -78,7 +78,7 @@ func (u RefUpdate) line() (string, error) {
 	if err := checkIDs(ids...); err != nil {
 		return "", err
 	}
-	// A malformed name that has got in is to be allowed out.
+	// It must be possible to remove a ref with a malformed name.
 	if !strings.HasPrefix(u.Ref, "refs/") || strings.ContainsAny(u.Ref, "\x00\n") {
 		return "", fmt.Errorf("%.100q is not a ref", u.Ref)
 	}
@@ -97,7 +97,7 @@ func (u RefUpdate) line() (string, error) {
 	return fmt.Sprintf("update %s\x00%s\x00%s\x00", u.Ref, u.New, old), nil
 }
 
-// moved returns the name of a ref that is not as its update expects, if there is one.
+// moved returns the name of a ref that does not have the value that its update expects, or "".
 func (r *Repository) moved(ctx context.Context, updates []RefUpdate) (string, error) {
 	names := make([]string, len(updates))
 	for i, u := range updates {
@@ -115,27 +115,27 @@ func (r *Repository) moved(ctx context.Context, updates []RefUpdate) (string, er
 	return "", nil
 }
 
-// RefOrder is what refs are sorted by. Refs that are equal in it are in the order of their names.
+// RefOrder is a sort order of refs. Refs that are equal in it are sorted by name.
 type RefOrder string
 
 // The orders of refs.
 const (
-	// ByName compares byte by byte.
+	// ByName compares names byte by byte.
 	ByName RefOrder = "refname"
-	// ByDate is by when the commit was made, or the annotated tag.
+	// ByDate sorts by the date of the commit or the annotated tag.
 	ByDate RefOrder = "creatordate"
-	// ByVersion takes the numbers in names for numbers.
+	// ByVersion compares the numbers in names as numbers.
 	ByVersion RefOrder = "version:refname"
 )
 
-// SortedRefs lists the refs below a prefix, such as "refs/tags/", in an order, from the last to the first where descending. It is
-// remembered until a ref changes, whoever changes it by whichever process. Nobody changes what it returns.
+// SortedRefs lists the refs below a prefix, such as "refs/tags/", in an order, which descending reverses. The list is remembered until any
+// process changes a ref. Callers must not change it.
 func (r *Repository) SortedRefs(ctx context.Context, prefix string, by RefOrder, descending bool) ([]Ref, error) {
 	if descending {
 		by = "-" + by
 	}
 	of, known := refList{prefix, by}, r.knownRefs()
-	rests := known.atRest() // before git looks
+	rests := known.atRest() // must be known before git lists the refs
 	if rests {
 		if refs, ok := known.lists[of]; ok {
 			return refs, nil
@@ -148,8 +148,7 @@ func (r *Repository) SortedRefs(ctx context.Context, prefix string, by RefOrder,
 	return refs, err
 }
 
-// MergedRefs lists those of the refs with these names or prefixes whose commits are reachable from a commit, in the order of
-// their names.
+// MergedRefs lists the refs with these names or prefixes whose commits are reachable from a commit, sorted by name.
 func (r *Repository) MergedRefs(ctx context.Context, commit string, names ...string) ([]Ref, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -171,7 +170,7 @@ func (r *Repository) listRefs(ctx context.Context, args ...string) (all []Ref, e
 	return all, err
 }
 
-// Tips returns the ids of what the refs below the prefixes name, in the order of the names of the refs.
+// Tips returns the object ids of the refs below the prefixes, sorted by ref name.
 func (r *Repository) Tips(ctx context.Context, prefixes ...string) (ids []string, err error) {
 	c := r.command(append([]string{"for-each-ref", "--format=%(objectname)", "--"}, prefixes...)...)
 	err = r.walkLines(ctx, c, func(line string) error {

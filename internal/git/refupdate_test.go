@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// refsOf are the refs of a repository, as git lists them.
+// refsOf returns the refs of a repository, as git lists them.
 func refsOf(t *testing.T, r *git.Repository, args ...string) []git.Ref {
 	t.Helper()
 	c := &gittest.Client{Dir: r.Dir()}

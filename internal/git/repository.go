@@ -12,24 +12,24 @@ import (
 
 // Errors about a repository as a whole.
 var (
-	// ErrStorageMissing: the storage directory is not there, so nothing can be said about the repository.
+	// ErrStorageMissing: the storage directory does not exist, so the state of the repository is not known.
 	ErrStorageMissing = errors.New("the repository storage is not there")
-	// ErrNotFound: the storage is there, and has no repository at the path.
+	// ErrNotFound: the storage exists, but has no repository at the path.
 	ErrNotFound = errors.New("there is no such repository")
-	// ErrNotRepository: something else, or the damaged rest of a repository, is at the path.
+	// ErrNotRepository: the path has something else, or a damaged repository.
 	ErrNotRepository = errors.New("this is not a Git repository")
 )
 
-// Repository is a bare repository on a storage. Next to its directory, the names that end in ".new" and ".trash" instead
-// are its own too: it is made in the one and removed by way of the other, so that it is there as a whole or not at all.
+// Repository is a bare repository in a storage directory. It also uses the paths that end in ".new" and ".trash" instead of its own suffix:
+// it is created in the former and removed through the latter, so that it always exists completely or not at all.
 type Repository struct {
 	engine  *Engine
 	storage string
 	dir     string
 }
 
-// Repository returns a handle on the repository at path, a relative path without "..", in the directory storage, which is
-// absolute. The repository need not exist.
+// Repository returns a handle on the repository at path, a relative path without "..", in the absolute directory storage. The repository
+// need not exist.
 func (e *Engine) Repository(storage, path string) (*Repository, error) {
 	if !filepath.IsAbs(storage) {
 		return nil, fmt.Errorf("storage %q is not an absolute path", storage)
@@ -41,11 +41,11 @@ func (e *Engine) Repository(storage, path string) (*Repository, error) {
 	return &Repository{engine: e, storage: storage, dir: filepath.Join(storage, path)}, nil
 }
 
-// Dir returns the directory, an absolute path.
+// Dir returns the absolute path of the directory.
 func (r *Repository) Dir() string { return r.dir }
 
-// Check returns nil if the repository is there, and otherwise ErrStorageMissing, ErrNotFound, ErrNotRepository or a
-// failure to look. It starts no process, and does not look inside for damage: see Fsck.
+// Check returns nil if the repository exists, and otherwise ErrStorageMissing, ErrNotFound, ErrNotRepository or the error of reading the
+// file system. It starts no process and does not look for damage; see Fsck.
 func (r *Repository) Check() error {
 	if err := r.check(); err != nil {
 		return fmt.Errorf("repository %s: %w", r.dir, err)
@@ -89,12 +89,12 @@ func directory(path string) (bool, error) {
 	return err == nil && info.IsDir(), err
 }
 
-// command is one that works on the repository, which is found nowhere but in its directory.
+// command returns a command on the repository, which git does not search for outside of its directory.
 func (r *Repository) command(args ...string) command {
 	return command{args: args, dir: r.dir, env: []string{"GIT_DIR=."}}
 }
 
-// run runs a command as the engine does. It has a time limit where ctx has none.
+// run runs a command with the engine. It adds a timeout if ctx has no deadline.
 func (r *Repository) run(ctx context.Context, c command) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -120,15 +120,15 @@ func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, e.patience, fmt.Errorf("the command took longer than %s: %w", e.patience, ErrBusy))
 }
 
-// InitOptions say what Init makes.
+// InitOptions configure Init.
 type InitOptions struct {
-	// DefaultBranch is the branch that HEAD names. "main" if empty.
+	// DefaultBranch is the branch that HEAD names. The default is "main".
 	DefaultBranch string
-	// ObjectFormat is "sha1" or "sha256". "sha1" if empty.
+	// ObjectFormat is "sha1" or "sha256". The default is "sha1".
 	ObjectFormat string
 }
 
-// Init makes an empty repository. If there is one already it does nothing, whatever the options say.
+// Init creates an empty repository. If the repository exists already, it does nothing, even if the options differ.
 func (r *Repository) Init(ctx context.Context, o InitOptions) error {
 	return r.create(func(staged *Repository) error { return staged.init(ctx, o) })
 }
@@ -162,8 +162,8 @@ func (r *Repository) init(ctx context.Context, o InitOptions) error {
 	return nil
 }
 
-// create lets fill make the repository in a staging directory, and then moves it into place. Whatever goes wrong,
-// nothing is left in place; what a crash leaves in the staging directory is removed by the next attempt.
+// create calls fill to create the repository in a staging directory, and then moves it into place. If anything fails, the place stays
+// empty. The next attempt removes what a crash leaves in the staging directory.
 func (r *Repository) create(fill func(staged *Repository) error) error {
 	switch err := r.check(); {
 	case err == nil:
@@ -187,8 +187,8 @@ func (r *Repository) create(fill func(staged *Repository) error) error {
 	return errors.Join(err, r.discard(staging))
 }
 
-// stage works in a directory of its own name. Another process that does the same at the same time, such as a leader that
-// has just been superseded, can take that away in the middle, and only make it fail.
+// stage works in a directory with a unique name. A concurrent process, such as a leader that has just been superseded, can remove that
+// directory, but the worst effect is an error.
 func (r *Repository) stage(staging string, fill func(staged *Repository) error) error {
 	if err := os.MkdirAll(staging, 0o700); err != nil {
 		return fmt.Errorf("staging %s: %w", r.dir, err)
@@ -214,8 +214,8 @@ func (r *Repository) stage(staging string, fill func(staged *Repository) error) 
 	return syncDir(filepath.Dir(r.dir))
 }
 
-// Remove removes the repository, what a crash has left of its making, and what an earlier Remove has left. It does
-// nothing if none of it is there. It waits for the writes that run, as CloseSoon does, and refuses those that begin later.
+// Remove removes the repository, and what crashes during its creation or an earlier Remove have left. It does nothing if nothing exists. It
+// waits for running writes like CloseSoon, and later writes are refused.
 func (r *Repository) Remove(ctx context.Context) error {
 	if isDir, err := directory(r.storage); err != nil {
 		return fmt.Errorf("repository %s: %w", r.dir, err)
@@ -227,7 +227,7 @@ func (r *Repository) Remove(ctx context.Context) error {
 	}
 	switch err := r.check(); {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrNotRepository):
-		return r.remove() // Git writes to nothing else than a repository
+		return r.remove() // Git only writes to a repository
 	case err != nil:
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
@@ -240,16 +240,16 @@ func (r *Repository) Remove(ctx context.Context) error {
 	return errors.Join(err, r.remove())
 }
 
-// remove is Remove for a repository that nothing can write to.
+// remove is Remove for a repository to which nothing can write.
 func (r *Repository) remove() error {
 	defer r.engine.forget(r.dir)
 	defer r.Evict()
 	return r.discard(r.dir)
 }
 
-// Move makes the repository that of to, on the same storage, where nothing must be. It does nothing if it was moved already. The
-// repository is at the one place or at the other, and nowhere else. It waits for the writes that run, as CloseSoon does; those that begin
-// meanwhile are refused, and so are those that were prepared at the former place.
+// Move moves the repository to the path of to, on the same storage, where nothing may exist. It does nothing if the repository was moved
+// already. The repository is always at exactly one of the two paths. Move waits for running writes like CloseSoon. Writes that begin
+// meanwhile are refused, and so are writes that were prepared at the former path.
 func (r *Repository) Move(ctx context.Context, to *Repository) error {
 	if r.dir == to.dir {
 		return r.Check()
@@ -266,7 +266,7 @@ func (r *Repository) Move(ctx context.Context, to *Repository) error {
 	if err := os.MkdirAll(filepath.Dir(to.dir), 0o755); err != nil {
 		return fmt.Errorf("making the parent of %s: %w", to.dir, err)
 	}
-	// The lock goes along with the files.
+	// The locked files move too.
 	open, err := r.CloseSoon(ctx)
 	if err != nil {
 		return err
@@ -280,10 +280,10 @@ func (r *Repository) Move(ctx context.Context, to *Repository) error {
 	return errors.Join(syncDir(filepath.Dir(r.dir)), syncDir(filepath.Dir(to.dir)))
 }
 
-// Evict ends the processes that have the repository open. It is for whoever moves or repacks it; Remove does it by itself.
+// Evict ends the processes that have the repository open. Call it when moving or repacking the repository; Remove calls it itself.
 func (r *Repository) Evict() { r.engine.readers.evict(r.dir) }
 
-// discard removes a directory by way of the trash, which it empties. The move makes it disappear as a whole.
+// discard removes a directory by moving it to the trash, so that it disappears atomically, and then empties the trash.
 func (r *Repository) discard(dir string) error {
 	if err := r.setAside(dir); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (r *Repository) discard(dir string) error {
 	return nil
 }
 
-// setAside moves a directory to the trash. It does nothing where there is none.
+// setAside moves a directory to the trash, if it exists.
 func (r *Repository) setAside(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
@@ -316,7 +316,7 @@ func (r *Repository) setAside(dir string) error {
 
 func (r *Repository) trash() string { return r.dir + ".trash" }
 
-// syncTree makes the names of all files below dir durable, and what git itself does not sync: everything but objects.
+// syncTree makes the names of all files below dir durable, and the contents that git does not sync itself: everything except objects.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

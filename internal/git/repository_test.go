@@ -156,7 +156,7 @@ func TestAMissingStorageIsNeitherMadeNorTakenForAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A repository inside of another one must not be answered for by the outer one.
+// Git must not use an enclosing repository instead of a missing one.
 func TestGitDoesNotLookFurtherUp(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "a")
@@ -199,7 +199,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// Two makers at once, as when a leader is superseded, may fail each other, and never leave half a repository in place.
+// Two processes that create the repository at once, for example when a leader is superseded, can make each other fail, but must never leave
+// half a repository in place.
 func TestTwoMakersAtOnce(t *testing.T) {
 	for range 5 {
 		storage := t.TempDir()
@@ -225,7 +226,7 @@ func TestTwoMakersAtOnce(t *testing.T) {
 	}
 }
 
-// A disc without room is played by a limit on the size of files, whose signal is ignored: writing then fails with EFBIG.
+// A limit on the size of files, with its signal ignored, simulates a full disk: writes fail with EFBIG.
 const fullDisc = "trap '' XFSZ; ulimit -f 8"
 
 func TestAFullDiscLeavesNothingBehind(t *testing.T) {

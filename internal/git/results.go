@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/maypok86/otter/v2" // weights and expiry, without dependencies of its own
+	"github.com/maypok86/otter/v2" // supports weights and expiry, and has no dependencies
 
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
 const (
-	// maxResults is how many bytes of results are remembered, and maxResult how many of one.
+	// maxResults is the maximum size of all remembered results, and maxResult of one result, in bytes.
 	maxResults = 64 << 20
 	maxResult  = maxResults / 4
-	// resultAge is how long one is remembered that nobody asks for.
+	// resultAge is how long an unused result is remembered.
 	resultAge = time.Minute
 )
 
-// result is the question for something that follows from the objects with certain ids, and so never changes.
+// result identifies something that is derived from objects with certain ids, and so never changes.
 type result struct{ dir, what, ids string }
 
 // remembered is an answer.
@@ -39,9 +39,9 @@ func newResults() *results {
 	})
 }
 
-// recall returns what find finds, which follows from what and from the objects with these ids alone. It is found once for all
-// who ask at the same time, and remembered as long as there is room; nobody changes it. size is how many bytes it takes. find
-// recalls nothing itself.
+// recall returns the result of find, which must depend only on what and on the objects with these ids. It calls find once for all
+// concurrent callers, and remembers the result as long as there is room. Callers must not change the result. size returns its size in
+// bytes. find must not call recall.
 func recall[T any](ctx context.Context, r *Repository, what, ids string, size func(T) int, find func(context.Context) (T, error)) (T, error) {
 	if known, ok := recalled[T](r, what, ids); ok {
 		return known, nil
@@ -73,7 +73,7 @@ func recall[T any](ctx context.Context, r *Repository, what, ids string, size fu
 	return value, nil
 }
 
-// answered returns the answer to a question: that of an attempt, or that of somebody else.
+// answered returns the answer to a question, from an attempt of this caller or of another one.
 func answered[T any](ctx context.Context, q *question, try func(*attempt) (T, error)) (none T, err error) {
 	for k := fair.From(ctx); ; {
 		a, until := q.attempt(k)
@@ -100,7 +100,7 @@ func answered[T any](ctx context.Context, q *question, try func(*attempt) (T, er
 	}
 }
 
-// recalled returns what recall or remember has remembered.
+// recalled returns a result that recall or remember has stored.
 func recalled[T any](r *Repository, what, ids string) (value T, ok bool) {
 	found, ok := r.engine.results.GetIfPresent(result{r.dir, what, ids})
 	if !ok {
@@ -109,12 +109,12 @@ func recalled[T any](r *Repository, what, ids string) (value T, ok bool) {
 	return found.value.(T), true
 }
 
-// remember remembers what somebody has found out by himself, and nobody changes. It has at most maxResult bytes.
+// remember stores a result of at most maxResult bytes, which must not be changed afterwards.
 func remember[T any](r *Repository, what, ids string, value T, bytes int) {
 	r.engine.results.Set(result{r.dir, what, ids}, remembered{value, bytes})
 }
 
-// forget forgets what was remembered of a repository, and what is being found: another one may come to the same place.
+// forget discards the results for a repository, including those that are being computed, because another repository can take its path.
 func (e *Engine) forget(dir string) {
 	e.asking.mu.Lock()
 	defer e.asking.mu.Unlock()

@@ -16,12 +16,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// questions asks one engine for what takes a slot and a second to find.
+// questions asks one engine questions that need a slot and a second to answer.
 type questions struct {
 	r     *Repository
 	slots *fair.Slots
 	mu    sync.Mutex
-	// found is who has found it, in order.
+	// found are the callers who found an answer, in order.
 	found []fair.Key
 }
 
@@ -37,7 +37,7 @@ type answer struct {
 	after time.Duration
 }
 
-// ask asks for something as a caller, and tells the answer.
+// ask asks a question for a caller, and reports the answer.
 func (q *questions) ask(ctx context.Context, k fair.Key, what string, find func(context.Context) (string, error)) <-chan answer {
 	told, begun := make(chan answer, 1), time.Now()
 	go func() {
@@ -48,7 +48,7 @@ func (q *questions) ask(ctx context.Context, k fair.Key, what string, find func(
 	return told
 }
 
-// walk is a find that enters a slot, and takes a second then.
+// walk answers a question: it takes a slot, and then a second.
 func (q *questions) walk(ctx context.Context) (string, error) {
 	leave, err := enter(ctx, q.slots)
 	if err != nil {
@@ -71,7 +71,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// busy has a caller hold as many slots as one caller may.
+// busy makes a caller hold a number of slots.
 func (q *questions) busy(t *testing.T, k fair.Key, number int) {
 	t.Helper()
 	for range number {
@@ -154,7 +154,7 @@ func TestRecall_findsOnceForAllAtTheSameTime(t *testing.T) {
 	})
 }
 
-// All slots are taken: whoever's turn comes first finds it for all.
+// All slots are taken: the first caller who gets one answers for all.
 func TestRecall_findsOnceForAllWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQuestions(t, fair.Limits{Total: 2, Share: 2, Wait: 30 * time.Second})
@@ -209,7 +209,7 @@ func TestRecall_goesOnWhereWhoeverFindsItIsStopped(t *testing.T) {
 	}
 }
 
-// Who finds it may have to wait in the middle, as for memory.
+// The caller who works on the question may have to wait again, for example for memory.
 func TestRecall_isNotBehindWhoStallsInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQuestions(t, fair.Limits{Total: 4})
@@ -295,7 +295,7 @@ func TestRecall_endsWithTheRequest(t *testing.T) {
 	})
 }
 
-// Another repository may have come to the same place.
+// Another repository may have taken the path.
 func TestRecall_ofWhatIsForgottenMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQuestions(t, fair.Limits{Total: 4})
@@ -325,7 +325,7 @@ func TestRecall_afterAPanic(t *testing.T) {
 	})
 }
 
-// Another list of the same refs takes the place of those for which there is no room.
+// Another list of the same refs replaces those for which there is no room.
 func TestKnownRefs_takeAPartOfTheMemory(t *testing.T) {
 	ref := Ref{Name: strings.Repeat("x", maxResult/3/100), Object: "1", Type: "commit"}
 	k := &knownRefs{}

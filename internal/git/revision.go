@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// steps are how a revision goes on from a ref or id: to parents and ancestors.
+// steps match the end of a revision, which leads from a commit to its parents and ancestors.
 var steps = regexp.MustCompile(`^(?:\^\d{0,3}|~\d{0,6}){0,16}$`)
 
 var abbreviated = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// Commit returns the id of the commit that a revision names: a commit id or the beginning of one, a tag, a branch, HEAD, or
-// any of them followed by ^ and ~ with numbers. Of a tag and a branch of one name it is the tag, as in Git. What clients do
-// not see is not found, and nothing else of Git's syntax for revisions is understood: some of it takes long, and some of
-// it leads to what a client is not to see. The error is ErrRefNotFound.
+// Commit returns the id of the commit that a revision names: a commit id or its beginning, a tag, a branch, HEAD, or one of these followed
+// by ^ and ~ with numbers. If a tag and a branch have the same name, the tag is used, as in Git. Other syntax of Git's revisions is not
+// supported, because some of it is slow and some of it leads to objects that clients must not see. The error is ErrRefNotFound, also for
+// commits that clients cannot see.
 func (r *Repository) Commit(ctx context.Context, revision string) (string, error) {
 	names := candidates(revision)
 	if len(names) == 0 {
@@ -33,7 +33,7 @@ func (r *Repository) Commit(ctx context.Context, revision string) (string, error
 	return "", fmt.Errorf("%.100q: %w", revision, ErrRefNotFound)
 }
 
-// candidates are the names of the commits that a revision may name, in the order of their precedence.
+// candidates returns the names of the commits that a revision can mean, in order of precedence.
 func candidates(revision string) []string {
 	base, rest := revision, ""
 	if i := strings.IndexAny(revision, "^~"); i >= 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzCandidates looks for revisions that would lead git elsewhere than to a branch, a tag or a commit.
+// FuzzCandidates looks for revisions that lead git to anything other than a branch, a tag or a commit.
 func FuzzCandidates(f *testing.F) {
 	for _, seed := range []string{"main", "HEAD~1^2", "refs/heads/a", "refs/forgeplane/x", "-x", "a:b", "a..b", "a@{1}", "0123abcd", "a\x00b", ":/x", "^main"} {
 		f.Add(seed)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Service is what a Git client can ask a server for.
+// Service is a service that a Git client requests.
 type Service string
 
 // The services: UploadPack serves fetches and clones, ReceivePack serves pushes.
@@ -20,30 +20,31 @@ const (
 	ReceivePack Service = "git-receive-pack"
 )
 
-// ErrHookMissing is returned instead of taking a push that nobody would check.
+// ErrHookMissing is returned for a push that no hook would check.
 var ErrHookMissing = errors.New("there is no pre-receive hook")
 
-// ServeOptions are one request of a Git client, in the stateless form of the protocol.
+// ServeOptions describe one request of a Git client, in the stateless form of the protocol.
 type ServeOptions struct {
 	Service Service
-	// Advertise lists the refs and ends. Otherwise Stdin holds the request.
+	// Advertise lists the refs and ends. Otherwise Stdin has the request.
 	Advertise bool
-	// Protocol is what the client asks for in its Git-Protocol header, already validated. It may be empty.
+	// Protocol is the client's Git-Protocol header, already validated. It may be empty.
 	Protocol string
-	// HooksDir has the pre-receive hook that each push must pass. Needed for ReceivePack.
+	// HooksDir has the pre-receive hook that every push must pass. It is required for ReceivePack.
 	HooksDir string
 	// HookEnv are environment variables for the hook, as "NAME=value".
 	HookEnv []string
-	// Accepted reports whether a push has passed its hook. From then on it is not ended for want of memory. nil stands for never.
+	// Accepted reports whether a push has passed its hook. From then on, the push is not ended because of a lack of memory. nil means
+	// never.
 	Accepted func() bool
 	Stdin    io.Reader
 	Stdout   io.Writer
 }
 
-// Serve runs a service for one request.
+// Serve serves one request.
 func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 	c := r.command()
-	c.env = nil // the services find the repository by their argument, and pass GIT_DIR on to the hook
+	c.env = nil // the services find the repository by their argument, and pass GIT_DIR to the hook
 	switch o.Service {
 	case UploadPack:
 		c.args = []string{"upload-pack", "--strict", "--stateless-rpc"}
@@ -83,7 +84,7 @@ func overfullPush(limit int64) error {
 	return limitf("The push has more than the %s that the server takes in one push.", FormatBytes(limit))
 }
 
-// checkHook makes sure that git will find the hook: one that is missing or cannot be executed it passes over in silence.
+// checkHook makes sure that git will run the hook, because git silently ignores a hook that is missing or not executable.
 func checkHook(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, "pre-receive"))
 	if err != nil {
@@ -95,8 +96,8 @@ func checkHook(dir string) error {
 	return checkHookDir(dir)
 }
 
-// checkHookDir refuses a directory of hooks into which somebody else could put one. Forgeplane has made it, but something may have taken
-// it away since, and somebody else made one of the same name.
+// checkHookDir rejects a hooks directory to which another user could write. Forgeplane created the directory, but it may have been removed
+// since, and another user may have created one with the same name.
 func checkHookDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

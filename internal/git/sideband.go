@@ -10,47 +10,47 @@ import (
 	"sync/atomic"
 )
 
-// The bands of gitprotocol-pack(5): a pack, or what has become of a push; and text for a person, of the progress and why all has ended.
+// The bands of gitprotocol-pack(5): a pack or the result of a push; messages for the user; and a fatal error.
 const (
 	dataBand     = 1
 	progressBand = 2
 	fatalBand    = 3
 )
 
-// sentence is what a client reads instead of words of git.
+// sentence replaces messages of git.
 type sentence struct {
 	words *regexp.Regexp
 	limit error
 }
 
-// sideband passes on what a service says to its client. Where git speaks of a limit that was reached, or of a repository that may be
-// corrupt although it has only run out of memory, the client reads a sentence about the limit instead.
+// sideband forwards the output of a service to its client. It replaces git's messages about an exceeded limit, or about a repository that
+// may be corrupt although git has only run out of memory, with a sentence about the limit.
 type sideband struct {
 	to        io.Writer
 	sentences []sentence
 
-	// packet is a packet line as far as it must be known, want bytes next.
+	// packet is the inspected part of a packet line; want more bytes are needed.
 	packet []byte
 	want   int
-	// left is how much of a packet is passed on without a look; raw says that no packets follow.
+	// left is the number of bytes of a packet to forward without inspection. raw says that no packets follow.
 	left int
 	raw  bool
-	// open says that git is in the middle of what it says in bands.
+	// open says that git is using bands at the moment.
 	open bool
-	// reached is the limit that git has spoken of. last is its last message, which waits for the end of git.
+	// reached is the limit that git has reported. last is git's last message, which is held back until git ends.
 	reached error
 	last    []byte
-	// out is what is passed on next. The part behind whole waits for the end of its packet, so that another one can follow.
+	// out is the next output. The part after whole is held back until its packet is complete, so that another packet can follow.
 	out   []byte
 	whole int
 	begun bool
-	// due is a limit that git does not know of, which the client is to read before what git says next.
+	// due is a limit that git does not know of, which must be sent to the client before git's next message.
 	due atomic.Pointer[LimitError]
 }
 
 const (
 	lengthSize = 4
-	headSize   = lengthSize + 1 // with the band
+	headSize   = lengthSize + 1 // including the band
 )
 
 func newSideband(to io.Writer, sentences []sentence) *sideband {
@@ -88,14 +88,14 @@ func (s *sideband) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// interject has the client read why git is ended. It may be called while git writes.
+// interject sends the client the reason why git is being ended. It can be called while git writes.
 func (s *sideband) interject(why *LimitError) { s.due.Store(why) }
 
-// advance looks at as much of a packet as was wanted.
+// advance inspects a part of a packet.
 func (s *sideband) advance() {
 	size, err := strconv.ParseUint(string(s.packet[:lengthSize]), 16, 16)
 	s.raw = err != nil
-	if s.raw || size < headSize { // "0000" and its like are packets without content
+	if s.raw || size < headSize { // "0000" and similar are packets without content
 		s.open = false
 		s.pass()
 		return
@@ -127,12 +127,12 @@ func (s *sideband) advance() {
 	}
 }
 
-// pass passes on what was looked at, a whole packet.
+// pass forwards a complete packet that was inspected.
 func (s *sideband) pass() {
 	s.begin(0)
 }
 
-// begin passes on what was looked at, and the rest of the packet when it comes.
+// begin forwards the inspected part of a packet, and later the rest.
 func (s *sideband) begin(left int) {
 	s.out = append(s.out, s.packet...)
 	s.packet, s.want, s.left = s.packet[:0], lengthSize, left
@@ -152,10 +152,10 @@ func (s *sideband) explain() {
 	}
 }
 
-// unpackReport begins what a client reads of a push that takes no bands, of which this is the first packet.
+// unpackReport is the beginning of the report on a push without bands. It is the beginning of the first packet.
 const unpackReport = "unpack "
 
-// report replaces why the objects of a push were not taken.
+// report replaces the reason why the objects of a push were refused.
 func (s *sideband) report(why *LimitError) {
 	said := string(s.packet[lengthSize:])
 	if strings.HasPrefix(said, unpackReport) && strings.TrimSpace(said) != unpackReport+"ok" {
@@ -168,7 +168,7 @@ func message(band byte, text error) []byte {
 	return fmt.Appendf(nil, "%04x%cfatal: %s\n", headSize+len("fatal: \n")+len(text.Error()), band, text)
 }
 
-// end passes on the last message, now that git has ended with err.
+// end forwards the last message, once git has ended with err.
 func (s *sideband) end(err error) error {
 	if reached := LimitReached(err); reached != "" && s.reached == nil {
 		s.reached = &LimitError{Text: reached}

@@ -14,7 +14,7 @@ import (
 
 func packet(band int, text string) string { return fmt.Sprintf("%04x%c%s", len(text)+5, band, text) }
 
-// A client reads why git is ended before what git says of it, and as that where it takes no messages.
+// A client receives the reason why git is ended before git's own message, or instead of it if it does not take messages.
 func TestSideband_saysWhyGitIsEnded(t *testing.T) {
 	why := &git.LimitError{Text: "This is why."}
 	line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
@@ -46,7 +46,7 @@ func TestSideband_saysWhyGitIsEnded(t *testing.T) {
 	}
 }
 
-// What is about a limit is said in other words, however the packets are cut; all else is passed on byte by byte.
+// Messages about a limit are replaced, however the packets are split. Everything else is forwarded byte by byte.
 func TestSideband_saysWhichLimit(t *testing.T) {
 	const limit = "This takes more than the 1 GiB of memory that the server allows a Git process."
 	data := packet(1, strings.Repeat("PACK\x02\x03", 10_000))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// target names another repository.
+// target identifies another repository.
 type target struct {
 	URL                string
 	Username, Password string
@@ -16,7 +16,7 @@ type target struct {
 	allowFile          bool
 }
 
-// source is another repository: its address without credentials, and how commands get there.
+// source is another repository: its URL without credentials, and the settings that commands need to reach it.
 type source struct {
 	url      string
 	settings []setting
@@ -26,11 +26,10 @@ type source struct {
 	authorized bool
 }
 
-// source checks the URL. The credentials go by way of the environment, which unlike arguments no other user of the machine
-// can see.
+// source checks the URL. The credentials are passed in the environment, which other users of the machine cannot see, unlike arguments.
 func (t target) source() (*source, error) {
 	u, err := url.Parse(t.URL)
-	if err != nil { // the error of url.Parse quotes the URL, with its credentials
+	if err != nil { // the error of url.Parse quotes the URL with its credentials
 		return nil, fmt.Errorf("%w: it is malformed", ErrURL)
 	}
 	switch {
@@ -55,14 +54,14 @@ func (t target) source() (*source, error) {
 		s.authorized = true
 		s.secrets = append(s.secrets, basic, t.Password)
 		if t.Password == "" {
-			s.secrets = append(s.secrets, t.Username) // some servers take a token for a user name
+			s.secrets = append(s.secrets, t.Username) // some servers accept a token as the user name
 		}
 		s.settings = append(s.settings, setting{"http.extraHeader", "Authorization: Basic " + basic})
 	}
 	return s, nil
 }
 
-// through has commands go through a proxy, past which the environment offers no way.
+// through makes commands use a proxy, whatever the environment says.
 func (s *source) through(proxy string) error {
 	if proxy == "" {
 		return nil
@@ -81,7 +80,7 @@ func (s *source) through(proxy string) error {
 
 func (s *source) local() bool { return strings.HasPrefix(s.url, "file:") }
 
-// command is one that talks to the source.
+// command returns a command that contacts the source.
 func (s *source) command(args ...string) command {
 	return command{args: args, settings: s.settings, env: s.env, secrets: s.secrets}
 }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// start starts a process of git as the leader of a group of its own, when there is memory for it. It is bounded before it does anything,
-// and so is whatever it starts. Every process of git begins here. Whoever has started it calls end of the memory when it has ended, and
-// then that of early, by which it is ended for want of memory.
+// start starts a git process as the leader of its own group, once there is memory for it. Every git process is started here. The limits are
+// set before the process does anything, and also apply to its children. When the process has ended, the caller must call end of the
+// allotment, and then end of early, which ends the process if memory is short.
 func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command, early *ending) (*allotment, error) {
 	has, err := e.memory.allot(ctx, c, early)
 	if err != nil {
@@ -32,7 +32,8 @@ func (e *Engine) start(ctx context.Context, cmd *exec.Cmd, b bounds, c command, 
 	return has, nil
 }
 
-// startByShell has a shell set the bounds and become git. It takes half as long again as git does to start, and works everywhere.
+// startByShell starts a shell that sets the limits and then becomes git. That takes half as long again as starting git, but works
+// everywhere.
 func startByShell(cmd *exec.Cmd, b bounds) error {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -50,7 +51,7 @@ func startByShell(cmd *exec.Cmd, b bounds) error {
 	return cmd.Start()
 }
 
-// ranOver reports whether a process was ended because it has had its processor time.
+// ranOver reports whether a process was ended because it used up its processor time.
 func ranOver(err error) bool {
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) {

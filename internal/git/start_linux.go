@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"syscall"
 
-	"golang.org/x/sys/unix" // the standard library sets limits of the calling process only
+	"golang.org/x/sys/unix" // the standard library can only set limits of the calling process
 )
 
-// startHalted sets the bounds of a process that is halted by ptrace(2) at its first instruction: it takes no time, and there is no
-// moment in which it could have started another one without bounds.
+// startHalted sets the limits of a process that ptrace(2) halts at its first instruction. That takes no time, and the process cannot start
+// another one before the limits are set.
 func startHalted(cmd *exec.Cmd, b bounds) error {
-	// Only the thread that has started it may let it go.
+	// Only the thread that started the process can resume it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr.Ptrace = true
@@ -52,9 +52,9 @@ func awaitHalt(pid int) error {
 	}
 }
 
-// set bounds a process.
+// set sets the limits of a process.
 func (b bounds) set(pid int) error {
-	limits := map[int]unix.Rlimit{unix.RLIMIT_CORE: {}} // there may be credentials in it
+	limits := map[int]unix.Rlimit{unix.RLIMIT_CORE: {}} // a core file could contain credentials
 	if b.memory > 0 {
 		limits[unix.RLIMIT_DATA] = unix.Rlimit{Cur: uint64(b.memory), Max: uint64(b.memory)}
 	}

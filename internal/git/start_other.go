@@ -7,5 +7,5 @@ import (
 	"os/exec"
 )
 
-// startHalted is for Linux.
+// startHalted is implemented only on Linux.
 func startHalted(*exec.Cmd, bounds) error { return errors.ErrUnsupported }

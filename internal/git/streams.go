@@ -9,19 +9,20 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// ErrBusy is returned for what has not had its turn in time, or not enough of it. It may have it later. It comes with a *fair.Busy
-// where there was no slot.
+// ErrBusy is returned for an operation that did not get its turn, or enough of it, in time. A later retry may succeed. It wraps a
+// *fair.Busy if there was no free slot.
 var ErrBusy = errors.New("there is too much to do")
 
-// Slots are what callers share: how many of each is done at once. Those that are not set have defaults.
+// Slots limit how many operations of each kind run at once, and share them among callers. Fields that are not set have defaults.
 type Slots struct {
-	// Archives and Blobs are written as fast as somebody receives them: archives, and blobs that are too large to be in memory.
+	// Archives and Blobs limit the archives, and the blobs that are too large for memory, that are being written. Their duration depends on
+	// how fast the receiver is.
 	Archives, Blobs fair.Limits
-	// Walks are commands that walk through history, or compare: each may take a processor for itself, and much memory.
+	// Walks limit the commands that walk through history or compare: each can use up to one processor and much memory.
 	Walks fair.Limits
 }
 
-// DefaultSlots are the slots of an engine that nobody has set: a quarter for one caller, a quarter for those who have signed in.
+// DefaultSlots returns the default slots: one caller can have a quarter of them, and a quarter is reserved for callers who have signed in.
 func DefaultSlots() Slots {
 	const share, reserved = 25, 25
 	return Slots{
@@ -29,7 +30,7 @@ func DefaultSlots() Slots {
 	}
 }
 
-// share makes the slots of an engine.
+// share creates the slots of an engine.
 func (e *Engine) share(s Slots) {
 	defaults := DefaultSlots()
 	e.archives = fair.New("archives", "archives", cmp.Or(s.Archives, defaults.Archives))
@@ -37,12 +38,12 @@ func (e *Engine) share(s Slots) {
 	e.walks = fair.New("walks", "requests for history and comparisons", cmp.Or(s.Walks, defaults.Walks))
 }
 
-// Slots returns the slots of the engine, which are collectors of metrics.
+// Slots returns the slots of the engine, which are metrics collectors.
 func (e *Engine) Slots() []*fair.Slots {
 	return []*fair.Slots{e.archives, e.blobs, e.walks, e.readers.slots, e.memory.heavy, e.memory.light}
 }
 
-// enter waits for a slot for the caller of ctx, which is held until leave.
+// enter waits for a slot for the caller of ctx, and holds it until leave is called.
 func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
 	h, err := take(ctx, s, 1)
 	if err != nil {
@@ -51,7 +52,7 @@ func enter(ctx context.Context, s *fair.Slots) (leave func(), err error) {
 	return h.Leave, nil
 }
 
-// take waits for a weight of slots.
+// take waits for a number of slots.
 func take(ctx context.Context, s *fair.Slots, weight int) (*fair.Hold, error) {
 	var h *fair.Hold
 	var err error

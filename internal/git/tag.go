@@ -10,21 +10,21 @@ import (
 	"unicode"
 )
 
-// Tag is what stands in an annotated tag.
+// Tag is a parsed annotated tag.
 type Tag struct {
 	ID string
-	// Object is the id of what is tagged, and Type its type.
+	// Object is the id of the tagged object, and Type its type.
 	Object, Type string
-	// Name is that of the ref, without "refs/tags/".
+	// Name is the name of the tag, without "refs/tags/".
 	Name string
 	// Tagger is the zero Signature in some old tags.
 	Tagger Signature
-	// Message is in UTF-8; what is not is replaced.
+	// Message is in UTF-8; invalid characters are replaced.
 	Message string
 }
 
-// ReadTag returns the annotated tag with an id. It is ErrObjectNotFound where there is none, and ErrFileTooLarge for one beyond 4
-// MiB. Nobody changes it.
+// ReadTag returns the annotated tag with an id. The error is ErrObjectNotFound if there is none, and ErrFileTooLarge if it has more than 4
+// MiB. Callers must not change the tag.
 func (r *Repository) ReadTag(ctx context.Context, id string) (*Tag, error) {
 	if err := checkIDs(id); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func parseTag(id string, content []byte) (*Tag, error) {
 	headers, message, _ := bytes.Cut(content, []byte("\n\n"))
 	for line := range bytes.Lines(headers) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), " ")
-		switch name { // Git goes by the first ones
+		switch name { // Git uses the first of each
 		case "object":
 			t.Object = cmp.Or(t.Object, value)
 		case "type":
@@ -65,7 +65,7 @@ func parseTag(id string, content []byte) (*Tag, error) {
 	return t, nil
 }
 
-// WriteTag writes an annotated tag, whose ID it does not look at, and returns its id. No ref names it yet.
+// WriteTag writes an annotated tag and returns its id. It ignores t.ID. No ref names the tag yet.
 func (r *Repository) WriteTag(ctx context.Context, t Tag) (id string, err error) {
 	if err := CheckRefName("refs/tags/" + t.Name); err != nil {
 		return "", err
@@ -85,12 +85,12 @@ func (r *Repository) WriteTag(ctx context.Context, t Tag) (id string, err error)
 	return strings.TrimSpace(string(out)), err
 }
 
-// String is how Git writes a signature. What it does not allow in names and addresses is left out.
+// String returns the signature in Git's format, without characters that Git does not allow in names and addresses.
 func (s Signature) String() string {
 	return fmt.Sprintf("%s <%s> %d %s", plain(s.Name), plain(s.Email), s.When.Unix(), s.When.Format("-0700"))
 }
 
-// plain leaves out what cannot be in a name or an address, and at their ends what Git takes away, too.
+// plain removes characters that names and addresses cannot contain, and characters at their ends that Git removes.
 func plain(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || c == '<' || c == '>' {

@@ -5,12 +5,12 @@ import "strings"
 // Trailer is a line such as "Changelog: added" at the end of a commit message.
 type Trailer struct{ Key, Value string }
 
-// Trailers are those of the message, as `git interpret-trailers` knows them: in the last paragraph, unless that is the title,
-// where it has nothing but trailers, or a line that Git writes itself and not too much else. A value that goes on in the next
-// line is put together.
+// Trailers returns the trailers of the message as `git interpret-trailers` defines them: they are in the last paragraph, unless that is the
+// title, if it has only trailers, or if it has a line that Git generates and not too many other lines. A value that continues on the next
+// line is joined.
 func (c *Commit) Trailers() []Trailer {
 	var all []Trailer
-	var parts []string // of the last value, while it may go on
+	var parts []string // of the last value, while it can continue
 	end := func() {
 		if parts != nil {
 			all[len(all)-1].Value = strings.TrimSpace(strings.Join(parts, " "))
@@ -35,7 +35,7 @@ func (c *Commit) Trailers() []Trailer {
 	return all
 }
 
-// trailerBlock returns the lines that hold the trailers.
+// trailerBlock returns the lines with the trailers.
 func trailerBlock(lines []string) []string {
 	body := 0
 	for body < len(lines) && (strings.HasPrefix(lines[body], "#") || !blankLine(lines[body])) {
@@ -86,7 +86,7 @@ func writtenByGit(line string) bool {
 	return strings.HasPrefix(line, "Signed-off-by: ") || strings.HasPrefix(line, "(cherry picked from commit ")
 }
 
-// cutTrailer takes "Key: value" apart. A key has letters, digits and dashes, and may have blanks at its end.
+// cutTrailer splits "Key: value". A key has letters, digits and dashes, and can have blanks at its end.
 func cutTrailer(line string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(line, ":")
 	key = strings.TrimRight(key, " \t")

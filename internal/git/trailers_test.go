@@ -9,7 +9,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// TestTrailersAreThoseOfGit puts messages together from lines that are trailers, look like some, or are none.
+// TestTrailersAreThoseOfGit composes messages of lines that are trailers, resemble trailers, or are neither.
 func TestTrailersAreThoseOfGit(t *testing.T) {
 	lines := []string{
 		"Changelog: added", "Signed-off-by: Ann <ann@example.com>", "Reviewed-by:Bo", "Key : spaced", "Not a key: text", "plain text",
@@ -65,7 +65,7 @@ func parents(ids []string) (args []string) {
 	return args
 }
 
-// A value in very many lines would take hours if each were copied for the next one.
+// A value of very many lines would take hours if each line copied the previous ones.
 func TestATrailerMayBeLong(t *testing.T) {
 	const lines = 500_000
 	c := git.Commit{Message: "Title\n\nKey: begins\n" + strings.Repeat(" and goes on\n", lines)}

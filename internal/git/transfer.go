@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// transfer is the name of a file in a staged repository: in it git says itself which processes a fetch has started.
+// transfer is the name of a file in a staged repository to which git logs the processes that a fetch has started.
 const transfer = "forgeplane-transfer"
 
-// errUnchecked is for what has come as files.
+// errUnchecked is the error for objects that were fetched as files.
 var errUnchecked = limitf("The server offers the repository as files alone, without Git's smart HTTP protocol. What comes that way is not checked, " +
 	"so it cannot be imported. Import it from a server that runs Git.")
 
-// checked returns a *LimitError where objects have come in another way than through a check of each of them. Git checks nothing of what it
-// takes from a server that only has files, and the server decides at each request whether it is one. What git has started says what it was.
+// checked returns a *LimitError if objects were fetched without a check of each of them. Git does not check objects from a server that only
+// offers files, and the server can choose that at each request. The processes that git started show which way was used.
 func (r *Repository) checked(ctx context.Context) error {
 	path := filepath.Join(r.dir, transfer)
 	file, err := os.Open(path)
@@ -49,7 +49,7 @@ func (r *Repository) checked(ctx context.Context) error {
 	})
 }
 
-// strictly reports whether a transfer was one in which git checks each object.
+// strictly reports whether git checked each object of a transfer.
 func strictly(events io.Reader) (bool, error) {
 	strict := false
 	for all := json.NewDecoder(events); ; {

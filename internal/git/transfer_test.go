@@ -14,7 +14,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// Git does not check objects that it takes from a server of files, such as one whose tree has an entry ".git".
+// Git does not check objects from a server of files, for example one whose tree has an entry ".git".
 func TestImport_takesNothingThatIsNotChecked(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	c.Commit(t, "a", "1")

@@ -20,27 +20,27 @@ type TreeEntry struct {
 	Mode string
 	// Type is "blob", "tree", or "commit" for a submodule.
 	Type string
-	// ID is that of the object.
+	// ID is the id of the object.
 	ID string
-	// Path is from the root of the repository.
+	// Path is relative to the root of the repository.
 	Path string
 }
 
-// Name is the last part of the path.
+// Name returns the last part of the path.
 func (e TreeEntry) Name() string { return path.Base(e.Path) }
 
 const (
-	// maxTree is how large one tree may be, in bytes.
+	// maxTree is the maximum size of one tree object, in bytes.
 	maxTree = 16 << 20
-	// maxEntries is how many entries a listing may have, and maxPaths how long their paths together, in bytes.
+	// maxEntries is the maximum number of entries in a list, and maxPaths the maximum size of their paths together, in bytes.
 	maxEntries = 500_000
 	maxPaths   = 64 << 20
-	// freeListing is about how many bytes of memory a listing may take that does not wait for its turn.
+	// freeListing is the approximate memory, in bytes, up to which a list does not need a slot.
 	freeListing = 4 << 20
 )
 
-// CleanPath returns a path inside of a repository without slashes at its ends; empty for the root. It reports false for one
-// that cannot be there.
+// CleanPath returns a path within a repository without slashes at its ends; empty for the root. It reports false for a path that cannot
+// exist there.
 func CleanPath(p string) (clean string, ok bool) {
 	p = strings.Trim(p, "/")
 	if p == "" {
@@ -49,10 +49,10 @@ func CleanPath(p string) (clean string, ok bool) {
 	return p, filepath.IsLocal(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0)
 }
 
-// kinds are the types of entries in the order of a listing.
+// kinds are the types of entries in the order of a list.
 var kinds = []string{"tree", "blob", "commit"}
 
-// Compare orders entries as a listing does: directories, files, submodules, each of them in the order of Git.
+// Compare orders the entries of a list: directories, files, submodules, and each of these in Git's order.
 func (e TreeEntry) Compare(other TreeEntry) int {
 	if e.Type != other.Type {
 		return slices.Index(kinds, e.Type) - slices.Index(kinds, other.Type)
@@ -60,7 +60,7 @@ func (e TreeEntry) Compare(other TreeEntry) int {
 	return strings.Compare(e.key(), other.key())
 }
 
-// key is what Git orders trees by.
+// key returns the string by which Git orders trees.
 func (e TreeEntry) key() string {
 	if e.Type == "tree" {
 		return e.Path + "/"
@@ -68,9 +68,9 @@ func (e TreeEntry) key() string {
 	return e.Path
 }
 
-// Tree lists a directory of a commit, or all that is below it, in the order of TreeEntry.Compare. An empty path is the root. It
-// is ErrObjectNotFound where there is no directory, ErrFileTooLarge for one of more than 16 MiB, and ErrOutputTooLarge where more
-// than 500,000 entries, or 64 MiB of paths, are to be listed. Nobody changes what it returns.
+// Tree lists a directory of a commit, or everything below it if recursive is set, in the order of TreeEntry.Compare. An empty path is the
+// root. The error is ErrObjectNotFound if there is no such directory, ErrFileTooLarge for a tree of more than 16 MiB, and ErrOutputTooLarge
+// for more than 500,000 entries or 64 MiB of paths. Callers must not change the result.
 func (r *Repository) Tree(ctx context.Context, commit, directory string, recursive bool) ([]TreeEntry, error) {
 	if err := checkIDs(commit); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (r *Repository) Tree(ctx context.Context, commit, directory string, recursi
 	})
 }
 
-// FirstBelow is a recursive Tree for a caller who needs only the first count entries that match, all of them if match is nil. Where
-// there is too much to be remembered, it returns no others; it is Tree otherwise.
+// FirstBelow is a recursive Tree for callers who need only the first count entries that match; a nil match accepts all. If the list is too
+// large to be remembered, it returns only those. Otherwise it returns the whole list, like Tree.
 func (r *Repository) FirstBelow(ctx context.Context, commit, directory string, match func(TreeEntry) bool, count int) ([]TreeEntry, error) {
 	const what = "knowing that a directory has much below"
 	ids := commit + ":" + directory
@@ -113,7 +113,7 @@ func (r *Repository) FirstBelow(ctx context.Context, commit, directory string, m
 	return entries[:min(count, len(entries))], err
 }
 
-// Entry returns what is at a path of a commit. It is ErrObjectNotFound where there is nothing, and for the root.
+// Entry returns the entry at a path of a commit. The error is ErrObjectNotFound if there is none, and for the root.
 func (r *Repository) Entry(ctx context.Context, commit, p string) (TreeEntry, error) {
 	if err := checkIDs(commit); err != nil {
 		return TreeEntry{}, err
@@ -137,7 +137,7 @@ func (r *Repository) Entry(ctx context.Context, commit, p string) (TreeEntry, er
 	})
 }
 
-// byKind takes entries apart that are in the order of Git.
+// byKind sorts entries that are in Git's order by type.
 func byKind(entries []TreeEntry) []TreeEntry {
 	if len(entries) == 0 {
 		return entries
@@ -155,7 +155,7 @@ func byKind(entries []TreeEntry) []TreeEntry {
 
 func sizeOfEntries(entries []TreeEntry) (size int) {
 	for _, e := range entries {
-		size += len(e.Path) + len(e.ID) + 80 // its four strings, the mode and type of which are shared, and what a line has besides
+		size += len(e.Path) + len(e.ID) + 80 // four strings, of which the mode and type are shared, and the rest of the line
 	}
 	return size
 }
@@ -169,8 +169,8 @@ func (r *Repository) tree(ctx context.Context, commit, directory string) (entrie
 	return entries, err
 }
 
-// directory lets read have one tree object, when its turn has come if a listing of it could take much memory: each entry has the path
-// of the directory again.
+// directory calls read with one tree object. It waits for a slot first if the list could use much memory, because each entry repeats the
+// path of the directory.
 func (r *Repository) directory(ctx context.Context, commit, directory string, read func(content []byte, idBytes int) error) error {
 	within := func(ctx context.Context, limit int64) error {
 		o, content, err := r.Read(ctx, commit+":"+directory, limit)
@@ -182,7 +182,7 @@ func (r *Repository) directory(ctx context.Context, commit, directory string, re
 		}
 		return read(content, len(o.ID)/2)
 	}
-	const shortest, listed = 30, 150 // bytes of an entry in its tree, and in a listing without the directory
+	const shortest, listed = 30, 150 // the size of an entry in a tree object, and in a list without the directory
 	err := within(ctx, int64(freeListing/(listed+len(directory))*shortest))
 	if errors.Is(err, ErrFileTooLarge) {
 		return r.engine.walking(ctx, func(ctx context.Context) error { return within(ctx, maxTree) })
@@ -192,10 +192,10 @@ func (r *Repository) directory(ctx context.Context, commit, directory string, re
 
 var errTree = errors.New("a tree is damaged")
 
-// rawEntry is an entry as it is in a tree object.
+// rawEntry is an entry of a tree object.
 type rawEntry struct{ mode, name, id []byte }
 
-// cutEntry takes the first entry off a tree object: "<mode> <name>\0<id>" without anything before the next one.
+// cutEntry splits the first entry off a tree object. Entries have the form "<mode> <name>\0<id>", without separators.
 func cutEntry(content []byte, idBytes int) (e rawEntry, rest []byte, err error) {
 	mode, rest, ok := bytes.Cut(content, []byte(" "))
 	name, rest, ok2 := bytes.Cut(rest, []byte{0})
@@ -205,7 +205,7 @@ func cutEntry(content []byte, idBytes int) (e rawEntry, rest []byte, err error) 
 	return rawEntry{mode, name, rest[:idBytes]}, rest[idBytes:], nil
 }
 
-// entry has only the name for a path.
+// entry converts the entry. Its path is only the name.
 func (e rawEntry) entry() (TreeEntry, error) {
 	mode, kind, ok := modeOf(string(e.mode))
 	if !ok {
@@ -214,7 +214,7 @@ func (e rawEntry) entry() (TreeEntry, error) {
 	return TreeEntry{Mode: mode, Type: kind, ID: hex.EncodeToString(e.id), Path: string(e.name)}, nil
 }
 
-// parseTree calls each with the entries of a tree object, whose paths are their names.
+// parseTree calls each with the entries of a tree object. Their paths are only their names.
 func parseTree(content []byte, idBytes int, each func(TreeEntry) error) error {
 	for len(content) > 0 {
 		raw, rest, err := cutEntry(content, idBytes)
@@ -233,7 +233,7 @@ func parseTree(content []byte, idBytes int, each func(TreeEntry) error) error {
 	return nil
 }
 
-// findEntry returns the entry of a tree object that has a name, and the zero TreeEntry if none has.
+// findEntry returns the entry of a tree object with a name, or the zero TreeEntry.
 func findEntry(content []byte, name string, idBytes int) (TreeEntry, error) {
 	for len(content) > 0 {
 		raw, rest, err := cutEntry(content, idBytes)
@@ -248,14 +248,14 @@ func findEntry(content []byte, name string, idBytes int) (TreeEntry, error) {
 	return TreeEntry{}, nil
 }
 
-// listing counts what is listed of a directory.
+// listing counts the listed entries of a directory.
 type listing struct {
 	directory      string
 	each           func(TreeEntry)
 	entries, paths int
 }
 
-// add takes an entry whose path is from the directory on.
+// add adds an entry whose path is relative to the directory.
 func (l *listing) add(e TreeEntry) error {
 	length := len(e.Path)
 	if l.directory != "" {
@@ -272,7 +272,7 @@ func (l *listing) add(e TreeEntry) error {
 	return nil
 }
 
-// modeOf returns the mode of an entry as people write it, and the type that it stands for.
+// modeOf returns the mode of an entry in the usual form with six digits, and the type that it means.
 func modeOf(mode string) (six, kind string, ok bool) {
 	switch strings.TrimLeft(mode, "0") {
 	case "40000":
@@ -285,7 +285,7 @@ func modeOf(mode string) (six, kind string, ok bool) {
 		return "120000", "blob", true
 	case "160000":
 		return "160000", "commit", true
-	case "100664": // of old
+	case "100664": // in old repositories
 		return "100664", "blob", true
 	default:
 		return "", "", false
@@ -297,8 +297,8 @@ func (r *Repository) recursiveTree(ctx context.Context, commit, directory string
 	return entries, err
 }
 
-// below has git walk, and calls each in the order of Git. A few small trees may have much below them, where one is in the others
-// many times.
+// below lists everything below a directory with a git command, and calls each in Git's order. A few small trees can have very many paths
+// below them, if one contains another many times.
 func (r *Repository) below(ctx context.Context, commit, directory string, each func(TreeEntry)) error {
 	found, err := r.Objects(ctx, commit+":"+directory)
 	if err != nil {
@@ -313,7 +313,7 @@ func (r *Repository) below(ctx context.Context, commit, directory string, each f
 	})
 }
 
-// readEntries reads "<mode> <type> <id>\t<path>\0" without anything in between.
+// readEntries parses "<mode> <type> <id>\t<path>\0", without separators.
 func readEntries(from io.Reader, directory string, each func(TreeEntry)) error {
 	l := listing{directory: directory, each: each}
 	lines := bufio.NewScanner(from)
@@ -340,7 +340,7 @@ func readEntries(from io.Reader, directory string, each func(TreeEntry)) error {
 	return lines.Err()
 }
 
-// records is a bufio.SplitFunc for what ends with a zero byte.
+// records is a bufio.SplitFunc for records that end with a zero byte.
 func records(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, 0); i >= 0 {
 		return i + 1, data[:i], nil

@@ -36,7 +36,7 @@ func oddTree(t *testing.T, format string) (c *gittest.Client, commit string) {
 	return c, commit
 }
 
-// listed is what git says of a directory, with directories first and submodules last.
+// listed returns git's list of a directory, with directories first and submodules last.
 func listed(t *testing.T, c *gittest.Client, commit, directory string, args ...string) []git.TreeEntry {
 	t.Helper()
 	args = append([]string{"ls-tree", "-z"}, append(args, "--full-tree", commit+":"+directory)...)
@@ -56,7 +56,7 @@ func listed(t *testing.T, c *gittest.Client, commit, directory string, args ...s
 	return entries
 }
 
-// rank is where entries of a type come in a listing.
+// rank is the position of entries of a type in a list.
 var rank = map[string]int{"tree": 0, "blob": 1, "commit": 2}
 
 func TestATreeIsWhatGitListsIt(t *testing.T) {
@@ -66,7 +66,7 @@ func TestATreeIsWhatGitListsIt(t *testing.T) {
 			c, commit := oddTree(t, format)
 			r := bare(t, c)
 			for _, directory := range []string{"", "dir", "dir/b", "sp ace"} {
-				for range 2 { // found, and remembered
+				for range 2 { // the second time, from memory
 					g.Expect(r.Tree(t.Context(), commit, directory, false)).To(Equal(listed(t, c, commit, directory)))
 					all := listed(t, c, commit, directory, "-r", "-t")
 					g.Expect(r.Tree(t.Context(), commit, "/"+directory+"/", true)).To(Equal(all))
@@ -92,7 +92,7 @@ func TestOnlySoMuchIsListedBelowADirectory(t *testing.T) {
 	c := gittest.New(t, "sha1")
 	commit := c.Nest(t, 20, 5)
 	r := bare(t, c)
-	for range 2 { // it is not remembered
+	for range 2 { // the result is not remembered
 		_, err := r.Tree(t.Context(), commit, "", true)
 		g.Expect(err).To(MatchError(git.ErrOutputTooLarge))
 	}
@@ -109,7 +109,7 @@ func TestOfMuchBelowADirectoryTheFirstThatMatchAreTheSame(t *testing.T) {
 		all, err := r.Tree(t.Context(), commit, directory, true)
 		g.Expect(err).NotTo(HaveOccurred())
 		trees := slices.IndexFunc(all, func(e git.TreeEntry) bool { return e.Type == "blob" })
-		// As nobody knows yet how much it is, everything is listed.
+		// Everything is listed, because the size is not known yet.
 		g.Expect(r.FirstBelow(t.Context(), commit, directory, nil, 7)).To(HaveLen(len(all)))
 		if remembered {
 			g.Expect(r.FirstBelow(t.Context(), commit, directory, nil, 7)).To(HaveLen(len(all)))

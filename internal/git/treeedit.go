@@ -13,20 +13,20 @@ const (
 	modeSubmodule = "160000"
 )
 
-// maxNodes is how many files and directories a treeEdit may hold. One takes about 200 bytes.
+// maxNodes is the maximum number of files and directories in a treeEdit. Each uses about 200 bytes.
 const maxNodes = 500_000
 
 // node is a file, directory or submodule.
 type node struct {
 	// mode has six octal digits.
 	mode string
-	// id is that of the object; empty for a directory that has changed.
+	// id is the id of the object; empty for a directory that has changed.
 	id string
-	// children are those of a directory that has been looked into, by their names; nil otherwise.
+	// children are the entries of a directory that was opened, by name; otherwise nil.
 	children map[string]*node
 }
 
-// with is a file that can be executed or not; anything else stays as it is.
+// with returns the node of a file with the executable bit set or cleared. Other nodes do not change.
 func (n *node) with(executable *bool) *node {
 	changed := *n
 	switch {
@@ -39,17 +39,17 @@ func (n *node) with(executable *bool) *node {
 	return &changed
 }
 
-// treeEdit is a tree that is changed in memory. Only those of its directories are read that somebody looks into.
+// treeEdit changes a tree in memory. It reads only the directories that it needs.
 type treeEdit struct {
 	repository *Repository
 	root       *node
-	// pack takes the objects that are made.
+	// pack receives the new objects.
 	pack *pack
-	// nodes counts those in memory.
+	// nodes is the number of nodes in memory.
 	nodes int
 }
 
-// open reads a directory, once.
+// open reads a directory unless it was read before.
 func (t *treeEdit) open(ctx context.Context, dir *node) error {
 	if dir.children != nil {
 		return nil
@@ -63,7 +63,7 @@ func (t *treeEdit) open(ctx context.Context, dir *node) error {
 	}
 	children := map[string]*node{}
 	err = parseTree(content, len(o.ID)/2, func(e TreeEntry) error {
-		if e.Mode == "100664" { // Git does not take new ones of these
+		if e.Mode == "100664" { // Git does not accept this mode in new trees
 			e.Mode = "100644"
 		}
 		children[e.Path] = &node{mode: e.Mode, id: e.ID}
@@ -82,7 +82,7 @@ func (t *treeEdit) count(more int) error {
 	return nil
 }
 
-// find returns what is at a path, and nil where there is nothing.
+// find returns the node at a path, or nil if there is none.
 func (t *treeEdit) find(ctx context.Context, path string) (*node, error) {
 	at := t.root
 	for name := range strings.SplitSeq(path, "/") {
@@ -99,7 +99,7 @@ func (t *treeEdit) find(ctx context.Context, path string) (*node, error) {
 	return at, nil
 }
 
-// put puts a file at a path, in place of another one or of none. It makes the directories on the way.
+// put sets the file at a path, and creates the directories above it.
 func (t *treeEdit) put(ctx context.Context, path string, file *node) error {
 	names := strings.Split(path, "/")
 	last := len(names) - 1
@@ -130,7 +130,7 @@ func (t *treeEdit) put(ctx context.Context, path string, file *node) error {
 	return t.count(1)
 }
 
-// remove takes away the file at a path, and the directories that are empty then. It returns the file.
+// remove removes the file at a path and the directories that become empty. It returns the file.
 func (t *treeEdit) remove(ctx context.Context, path string) (*node, error) {
 	file, err := t.find(ctx, path)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t *treeEdit) remove(ctx context.Context, path string) (*node, error) {
 	return file, nil
 }
 
-// write puts the trees that have changed into the pack, and returns the id of the root.
+// write adds the changed trees to the pack, and returns the id of the root.
 func (t *treeEdit) write() (id string) { return t.writeDirectory(t.root) }
 
 func (t *treeEdit) writeDirectory(dir *node) (id string) {
@@ -172,7 +172,7 @@ func (t *treeEdit) writeDirectory(dir *node) (id string) {
 	var content []byte
 	for _, e := range entries {
 		content = append(content, strings.TrimPrefix(e.Mode, "0")+" "+e.Path+"\x00"...)
-		content, _ = hex.AppendDecode(content, []byte(e.ID)) // it comes from an object, or was made here
+		content, _ = hex.AppendDecode(content, []byte(e.ID)) // the id is valid: it was read from an object or computed here
 	}
 	dir.id = t.pack.add("tree", content)
 	return dir.id

@@ -15,7 +15,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git/gittest"
 )
 
-// allocates returns how many bytes do takes from the heap.
+// allocates returns the number of bytes that do allocates.
 func allocates(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -24,7 +24,7 @@ func allocates(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// The paths of a directory of 640 KB, which is 16,000 bytes deep, have 320 MB. One of 16 MiB has 8 GB.
+// The paths of a directory of 640 KB at a depth of 16,000 bytes have 320 MB. The paths of one of 16 MiB have 8 GB.
 func TestTree_deepAndWide(t *testing.T) {
 	const files = 20_000
 	g := NewWithT(t)
@@ -72,7 +72,7 @@ func TestTree_ofMoreEntriesThanAreListed(t *testing.T) {
 	g.Expect(r.Entry(t.Context(), many, last)).To(HaveField("Path", last))
 }
 
-// The names of 50,000 tags are 5 MB as git lists them.
+// The names of 50,000 tags are 5 MB in git's list.
 func TestRefs_ofVeryManyAreNotHeldTwice(t *testing.T) {
 	const tags = 50_000
 	g := NewWithT(t)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveUnused removes the repository as Remove does, if there is neither a ref nor an object in it. It reports whether the repository
-// is gone. It is closed meanwhile, so nothing is lost that is accepted at the same time.
+// RemoveUnused removes the repository like Remove, if it has neither a ref nor an object, and reports whether the repository is gone. It
+// closes the repository meanwhile, so that no concurrent write is lost.
 func (r *Repository) RemoveUnused(ctx context.Context) (gone bool, err error) {
 	open, err := r.CloseSoon(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *Repository) RemoveUnused(ctx context.Context) (gone bool, err error) {
 	return true, r.remove()
 }
 
-// unused reports whether there is neither a ref nor an object in the directory of a repository, nor a place for the objects of a push.
+// unused reports whether a repository has neither a ref nor an object nor a quarantine.
 func unused(dir string) (bool, error) {
 	if none, err := refless(dir); err != nil || !none {
 		return false, err
@@ -34,7 +34,7 @@ func unused(dir string) (bool, error) {
 		return false, fmt.Errorf("looking for objects: %w", err)
 	}
 	for _, e := range entries {
-		const fanOut = 2 // the digits of the directories of loose objects
+		const fanOut = 2 // the length of the names of directories of loose objects
 		switch {
 		case e.Name() == "info":
 		case e.Name() != "pack" && len(e.Name()) != fanOut:
@@ -48,7 +48,7 @@ func unused(dir string) (bool, error) {
 	return true, nil
 }
 
-// refless reports whether there is no ref in the directory of a repository. A ref is packed before its file is removed.
+// refless reports whether a repository has no ref. Git packs a ref before it removes its file.
 func refless(dir string) (bool, error) {
 	if refs, err := hasFileBelow(filepath.Join(dir, "refs")); err != nil || refs {
 		return false, err

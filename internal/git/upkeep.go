@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Size returns how many bytes the repository takes on disk.
+// Size returns the size of the repository on disk, in bytes.
 func (r *Repository) Size(ctx context.Context) (int64, error) {
 	if err := r.Check(); err != nil {
 		return 0, err
@@ -24,7 +24,7 @@ func size(ctx context.Context, dir string) (int64, error) {
 	var total int64
 	err := walk(ctx, dir, func(_ string, info fs.FileInfo) error {
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			total += stat.Blocks * 512 // the unit of stat(2), whatever the file system's
+			total += stat.Blocks * 512 // the unit of stat(2), which does not depend on the file system
 		} else {
 			total += info.Size()
 		}
@@ -33,7 +33,7 @@ func size(ctx context.Context, dir string) (int64, error) {
 	return total, err
 }
 
-// walk visits all that is below a directory that others write to meanwhile: what disappears does no harm.
+// walk visits everything below a directory that others can write to. It ignores entries that disappear.
 func walk(ctx context.Context, dir string, visit func(path string, info fs.FileInfo) error) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -56,8 +56,8 @@ func walk(ctx context.Context, dir string, visit func(path string, info fs.FileI
 	return nil
 }
 
-// Fsck checks that all that the refs need is there, and with full also that every object is intact. The error of a damaged
-// repository is an *Error that says what is wrong. A full check reads all data.
+// Fsck checks that all objects that the refs need exist, and with full also that every object is intact, which reads all data. The error
+// for a damaged repository is an *Error that describes the damage.
 func (r *Repository) Fsck(ctx context.Context, full bool) error {
 	args := []string{"fsck", "--no-dangling", "--no-progress"}
 	if full {
@@ -75,11 +75,11 @@ func (r *Repository) Fsck(ctx context.Context, full bool) error {
 	return err
 }
 
-// StaleAge is older than what any push or fetch that still runs can have left: they are given less time than this.
+// StaleAge exceeds the age of files of any push or fetch that still runs, because these have shorter timeouts.
 const StaleAge = 24 * time.Hour
 
-// CleanStale removes the lock files, quarantines and unfinished packs that processes have left which were killed: those
-// that have not changed for longer than age. It returns how many there were. The age must exceed what any push takes.
+// CleanStale removes lock files, quarantines and unfinished packs of killed processes: those that have not changed for longer than age. It
+// returns the number of removed files. The age must exceed the duration of any push.
 func (r *Repository) CleanStale(ctx context.Context, age time.Duration) (int, error) {
 	if err := r.Check(); err != nil {
 		return 0, err
@@ -102,8 +102,7 @@ func (r *Repository) CleanStale(ctx context.Context, age time.Duration) (int, er
 	return removed, err
 }
 
-// temporary reports whether a path in a repository is one of those that git removes itself when nothing goes wrong.
-// No ref ends like that.
+// temporary reports whether a path in a repository is one that git normally removes itself. No ref name has such an ending.
 func temporary(path string) bool {
 	name := filepath.Base(path)
 	if strings.HasPrefix(path, "objects/") && (strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")) {

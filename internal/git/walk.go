@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// maxWalkedText is how long the messages of all commits of a walk may be together, in bytes.
+	// maxWalkedText is the maximum size of all messages of a walk together, in bytes.
 	maxWalkedText = 64 << 20
-	// walkBatch is how many of them are in memory at a time.
+	// walkBatch is the number of commits in memory at a time.
 	walkBatch = 64
 )
 
-// ErrTooManyCommits is returned for a walk with more commits than its caller is ready to read.
+// ErrTooManyCommits is returned for a walk with more commits than the limit of the caller.
 var ErrTooManyCommits = errors.New("there are too many commits")
 
-// Walk reads all commits of a log, a few at a time; the caller may stop early. Of a log with more commits than its limit it reads
-// none: the error is ErrTooManyCommits. Past 64 MiB of messages it is ErrOutputTooLarge. After an error the sequence ends.
+// Walk reads all commits of a log, a few at a time; the caller can stop early. If there are more commits than l.Limit, it reads none and
+// returns ErrTooManyCommits. Beyond 64 MiB of messages, the error is ErrOutputTooLarge. An error ends the sequence.
 func (r *Repository) Walk(ctx context.Context, l Log) iter.Seq2[*Commit, error] {
 	return func(yield func(*Commit, error) bool) {
 		ids, err := r.walked(ctx, l)

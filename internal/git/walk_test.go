@@ -27,7 +27,7 @@ func walked(t *testing.T, r *git.Repository, from, to string, limit int) (ids []
 	return ids, nil
 }
 
-// grown has 300 commits on branches, some of which are merged.
+// grown returns a client with 300 commits on branches, some of which are merged.
 func grown(t *testing.T, format string) *gittest.Client {
 	t.Helper()
 	c := gittest.New(t, format)

@@ -1,4 +1,4 @@
-// Package gittest runs git for tests as a person does: in a work tree, with a name, and without the settings of the machine.
+// Package gittest runs git for tests as a person would: in a work tree, with a name, and without the settings of the machine.
 package gittest
 
 import (
@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Client is a work tree.
+// Client is a work tree with a git that works in it.
 type Client struct {
 	// Dir is the work tree.
 	Dir string
-	// Env are further environment variables, as "NAME=value".
+	// Env are additional environment variables, as "NAME=value".
 	Env []string
 }
 
@@ -43,13 +43,13 @@ func (c *Client) Git(t testing.TB, args ...string) string {
 	return strings.TrimSuffix(out, "\n")
 }
 
-// Try runs git, and returns what a person would read on the terminal, whether it succeeds or not.
+// Try runs git, and returns what a person would see on the terminal, whether or not it succeeds.
 func (c *Client) Try(args ...string) (string, error) {
 	out, stderr, err := c.run(args)
 	return out + stderr, err
 }
 
-// Refused runs git, which must fail, and returns what a person would read on the terminal.
+// Refused runs git, which must fail, and returns what a person would see on the terminal.
 func (c *Client) Refused(t testing.TB, args ...string) string {
 	t.Helper()
 	out, stderr, err := c.run(args)
@@ -59,7 +59,7 @@ func (c *Client) Refused(t testing.TB, args ...string) string {
 	return out + stderr
 }
 
-// Trace runs git, which must succeed, and returns what it writes to the standard error.
+// Trace runs git, which must succeed, and returns its standard error.
 func (c *Client) Trace(t testing.TB, args ...string) string {
 	t.Helper()
 	_, stderr, err := c.run(args)
@@ -69,7 +69,7 @@ func (c *Client) Trace(t testing.TB, args ...string) string {
 	return stderr
 }
 
-// Import makes what a stream for "git fast-import" says, and packs it.
+// Import runs "git fast-import" with a stream, and packs the result.
 func (c *Client) Import(t testing.TB, stream io.Reader) {
 	t.Helper()
 	_, stderr, err := c.feed(stream, []string{"fast-import", "--quiet", "--force"})
@@ -79,8 +79,8 @@ func (c *Client) Import(t testing.TB, stream io.Reader) {
 	c.Git(t, "gc", "--quiet")
 }
 
-// Head returns a client that has, on the branch "main", the commit that is checked out where the test runs: a real history. The test
-// is skipped where the sources are in no repository.
+// Head returns a client whose branch "main" has the commit that is checked out where the test runs, as a real history. It skips the test if
+// the sources are not in a repository.
 func Head(t testing.TB) *Client {
 	t.Helper()
 	here, err := os.Getwd()
@@ -111,7 +111,7 @@ func (c *Client) Commit(t testing.TB, path, content string) string {
 	return c.Git(t, "rev-parse", "HEAD")
 }
 
-// Write writes an object of a type, and returns its id.
+// Write writes an object of a type and returns its id.
 func (c *Client) Write(t testing.TB, kind, content string) string {
 	t.Helper()
 	id, stderr, err := c.feed(strings.NewReader(content), []string{"hash-object", "-w", "-t", kind, "--stdin"})
@@ -121,8 +121,8 @@ func (c *Client) Write(t testing.TB, kind, content string) string {
 	return strings.TrimSpace(id)
 }
 
-// Nest commits a directory with so many files in it, and around it as many directories, all of them the same one, and so on. It
-// returns the id of the commit, which has few objects and many paths: width to the power of depth files.
+// Nest commits a directory with width files, inside a directory that contains it width times, and so on, depth levels deep. It returns the
+// id of the commit, which has few objects but width to the power of depth files.
 func (c *Client) Nest(t testing.TB, width, depth int) string {
 	t.Helper()
 	mode, id := "100644", c.Write(t, "blob", "a file\n")
@@ -142,8 +142,8 @@ func (c *Client) Nest(t testing.TB, width, depth int) string {
 	return commit
 }
 
-// Wide commits a directory with so many files, below others with these names. It returns the id of the commit, which a branch of that
-// name has, and the path of the last file.
+// Wide commits a directory with a number of files, inside directories with the given names. It returns the id of the commit, which the
+// branch "wide" has, and the path of the last file.
 func (c *Client) Wide(t testing.TB, files int, directories ...string) (commit, last string) {
 	t.Helper()
 	raw := func(id string) string {
@@ -156,7 +156,7 @@ func (c *Client) Wide(t testing.TB, files int, directories ...string) (commit, l
 	file := raw(c.Write(t, "blob", "a file\n"))
 	var tree strings.Builder
 	for i := range files {
-		last = strconv.FormatInt(int64(36*36*36+i), 36) // four letters and digits, in the order of Git
+		last = strconv.FormatInt(int64(36*36*36+i), 36) // four letters and digits, in Git's order
 		tree.WriteString("100644 " + last + "\x00" + file)
 	}
 	id := c.Write(t, "tree", tree.String())
@@ -179,10 +179,10 @@ func (c *Client) feed(stdin io.Reader, args []string) (stdout, stderr string, er
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_TERMINAL_PROMPT=0", "GIT_AUTHOR_NAME=Ann Author", "GIT_AUTHOR_EMAIL=ann@example.com",
 		"GIT_COMMITTER_NAME=Ann Author", "GIT_COMMITTER_EMAIL=ann@example.com",
-		// Otherwise every commit starts a process that finds nothing to do.
+		// Otherwise every commit would start a maintenance process that does nothing.
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false",
 	}, c.Env...)
-	// What git has started ends with it, also where that waits for a server.
+	// Processes that git has started end with it, even if it waits for a server.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out, errs strings.Builder

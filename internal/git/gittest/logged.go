@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Logged returns the path of a git that notes each start, and how often it was started with a subcommand so far.
+// Logged returns the path of a git that records each start, and a function that returns how often it was started with a subcommand so far.
 func Logged(t testing.TB) (binary string, starts func(subcommand string) int) {
 	t.Helper()
 	dir := t.TempDir()
