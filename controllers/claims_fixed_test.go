@@ -25,7 +25,7 @@ import (
 // platform is the namespace of the Secrets of access tokens.
 const platform = "platform"
 
-// secrets are those that access tokens name, and values what they hold: some hold the same.
+// secrets are the Secrets that access tokens name, and values their values, some of which are equal.
 var (
 	secrets = []string{"s", "t", "u"}
 	values  = []string{"the-first-value-of-a-token", "the-second-value-of-a-token", "the-third-value-of-a-token"}
@@ -46,7 +46,7 @@ func (f *forge) secret(name string) *corev1.Secret {
 	return s
 }
 
-// fillSecret puts a value into a Secret, which is the act of all tokens that name it.
+// fillSecret writes a value to a Secret. This counts as a change of all tokens that name it.
 func (f *forge) fillSecret() {
 	s := f.secret(one(f, secrets)).DeepCopy()
 	s.Data[secretKey] = []byte(one(f, values))
@@ -83,7 +83,7 @@ func (f *forge) publicKey() ssh.PublicKey {
 	return key
 }
 
-// specOfFixed gives something to claim to an object whose spec is fixed for the most part: what the first spec says of that stays.
+// specOfFixed makes an object whose spec is mostly immutable claim something. It does not change the immutable fields of an existing spec.
 func (f *forge) specOfFixed(o v1alpha1.Object, project, user func() v1alpha1.Reference) {
 	isNew := o.GetResourceVersion() == ""
 	place := func() v1alpha1.Reference {
@@ -115,7 +115,7 @@ func (f *forge) specOfFixed(o v1alpha1.Object, project, user func() v1alpha1.Ref
 	}
 }
 
-// declaredByFixed is declared for such objects.
+// declaredByFixed returns the claims that such an object declares.
 func (f *forge) declaredByFixed(o v1alpha1.Object) ([]claim.Claim, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
@@ -139,7 +139,7 @@ func fingerprint(f *forge, k *v1alpha1.DeployKey) string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// foundByFixed is who holds what such an object claims, as others look for it; nil where they do not look.
+// foundByFixed returns the holder of a claim of such an object, as other components look it up; nil if they do not look it up.
 func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Claim) (client.Object, error) {
 	ctx := f.t.Context()
 	switch o := o.(type) {
@@ -158,7 +158,7 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Clai
 		}
 		s, err := c.ProjectScope(ctx, p)
 		if catalog.Misplaced(err) {
-			return nil, nil // nobody reaches the project
+			return nil, nil // the project cannot be reached
 		}
 		if err != nil {
 			return nil, err
@@ -178,7 +178,7 @@ func (f *forge) foundByFixed(c *catalog.Catalog, o v1alpha1.Object, k claim.Clai
 	}
 }
 
-// pin gives an object an id of somebody's choice, as those may do who have the verb, or drops the one that it has, as a replace does.
+// pin sets an arbitrary id on an object, as users with the verb may do, or drops its id, as a replace does.
 func (f *forge) pin(o v1alpha1.Object) {
 	identified, ok := o.(v1alpha1.Identified)
 	if !ok {
@@ -193,12 +193,12 @@ func (f *forge) pin(o v1alpha1.Object) {
 	}
 }
 
-// The claim to a REST id does not stand in status.claims. These keys are like those that do.
+// The claim to a REST id is not in status.claims. These keys have the same form.
 func idKey(o v1alpha1.Object, id int64) string { return fmt.Sprintf("id/%s/%d", kindOf(o), id) }
 
 func isID(key string) bool { return strings.HasPrefix(key, "id/") }
 
-// idInForce is the claim to the id that the status shows, if it shows one.
+// idInForce returns the claim to the id in the status, if there is one.
 func idInForce(o v1alpha1.Object) []string {
 	if identified, ok := o.(v1alpha1.Identified); ok {
 		if _, status := identified.IDs(); *status != 0 {
@@ -208,7 +208,7 @@ func idInForce(o v1alpha1.Object) []string {
 	return nil
 }
 
-// declaredID is the claim to the id that the spec shows, or that the object has while a replace has dropped it from there.
+// declaredID returns the claim to the id in the spec, or to the id that the object keeps while a replace has dropped it from the spec.
 func declaredID(o v1alpha1.Object) []string {
 	if identified, ok := o.(v1alpha1.Identified); ok {
 		if spec, status := identified.IDs(); cmp.Or(*spec, *status) != 0 {
@@ -218,7 +218,7 @@ func declaredID(o v1alpha1.Object) []string {
 	return nil
 }
 
-// agreesOnID checks that whoever looks for the id of an object finds its holder.
+// agreesOnID checks that looking up the id of an object finds its holder.
 func (f *forge) agreesOnID(c *catalog.Catalog, o v1alpha1.Object, holders map[string]v1alpha1.Object) {
 	ctx, claimed := f.t.Context(), declaredID(o)
 	if len(claimed) == 0 || holders[claimed[0]] == nil {

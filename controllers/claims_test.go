@@ -35,7 +35,7 @@ import (
 
 const hold = "example.com/hold"
 
-// cluster is an API server in memory whose every write is in the cache at once.
+// cluster is an API server in memory whose writes appear in the cache at once.
 type cluster struct {
 	client.Client
 	cache *catalogtest.World
@@ -49,7 +49,7 @@ func (c *cluster) List(ctx context.Context, l client.ObjectList, opts ...client.
 	return c.cache.Reader().List(ctx, l, opts...)
 }
 
-// show puts an object into the cache as it is now.
+// show updates the cache with the current state of an object.
 func (c *cluster) show(ctx context.Context, o client.Object, err error) error {
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ type noEvents struct{}
 
 func (noEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// forge is what random tenants work on.
+// forge is the world on which random tenants work.
 type forge struct {
 	*WithT
 	t           *testing.T
@@ -103,11 +103,11 @@ type forge struct {
 	catalog     *catalog.Catalog
 	controllers map[string]reconcile.Reconciler
 	made        int
-	// done are the UIDs of the objects that were changed themselves since the last look.
+	// done are the UIDs of the objects that were changed by a tenant since the last look.
 	done map[types.UID]bool
-	// held is who held what at the last look, by the canonical form of the claim.
+	// held are the holders at the last look, by the canonical form of the claim.
 	held map[string]types.UID
-	// above are the parents to which paths led when groups were last changed themselves.
+	// above are the parents to which paths led when groups were last changed by a tenant.
 	above map[types.UID]types.UID
 	log   []string
 }
@@ -146,7 +146,7 @@ func newForge(t *testing.T, seed uint64) *forge {
 	return f
 }
 
-// claimants are of the kinds of which random objects are made.
+// claimants returns the kinds of the random objects.
 func claimants() []v1alpha1.Object {
 	return []v1alpha1.Object{
 		&v1alpha1.Group{}, &v1alpha1.Project{}, &v1alpha1.User{}, &v1alpha1.Membership{}, &v1alpha1.Label{}, &v1alpha1.ProtectedBranch{},
@@ -164,7 +164,7 @@ func all[T any](f *forge, l client.ObjectList, items func() []T) []*T {
 	for i := range found {
 		pointers[i] = &found[i]
 	}
-	// The cache has them in no order, and a seed is to be repeatable.
+	// The cache returns them in no order, but a run must be repeatable from its seed.
 	slices.SortFunc(pointers, func(a, b *T) int {
 		return strings.Compare(any(a).(client.Object).GetName(), any(b).(client.Object).GetName())
 	})
@@ -201,7 +201,7 @@ func (f *forge) protections() []*v1alpha1.ProtectedBranch {
 	return all(f, &l, func() []v1alpha1.ProtectedBranch { return l.Items })
 }
 
-// objects are all that there are.
+// objects returns all objects.
 func (f *forge) objects() (found []v1alpha1.Object) {
 	for _, o := range f.groups() {
 		found = append(found, o)
@@ -237,7 +237,7 @@ func one[T any](f *forge, from []T) T { return from[f.random.IntN(len(from))] }
 
 func (f *forge) word() string { return one(f, []string{"a", "b", "c", "B"}) }
 
-// meaning has some references say which object of the name or path they mean, be it there or not.
+// meaning adds to some references the UID of the object that they mean, whether or not it exists.
 func (f *forge) meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Reference {
 	switch f.random.IntN(5) {
 	case 0:
@@ -248,7 +248,7 @@ func (f *forge) meaning(ref v1alpha1.Reference, uid types.UID) v1alpha1.Referenc
 	return ref
 }
 
-// spec gives an object something to claim.
+// spec makes an object claim something.
 func (f *forge) spec(o v1alpha1.Object) {
 	groups, projects, users := f.groups(), f.projects(), f.users()
 	uids := map[string]types.UID{}
@@ -331,7 +331,7 @@ func (f *forge) act() {
 		o.SetName(fmt.Sprintf("o%d", f.made))
 		o.SetUID(types.UID(fmt.Sprintf("u%03d", f.random.IntN(1000)*1000+f.made)))
 		o.SetGeneration(1)
-		// Some are made in the same second.
+		// Some objects are created in the same second.
 		o.SetCreationTimestamp(metav1.Time{Time: time.Date(2026, 1, 1, 0, f.made/60, f.made%60/2, 0, time.UTC)})
 		switch o.(type) {
 		case *v1alpha1.User, *v1alpha1.AccessToken:
@@ -371,7 +371,7 @@ func (f *forge) act() {
 	}
 }
 
-// reconcile has the controller of an object look at it.
+// reconcile runs the controller of an object.
 func (f *forge) reconcile(o v1alpha1.Object) {
 	_, err := f.controllers[kindOf(o)].Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	f.Expect(err).NotTo(HaveOccurred())
@@ -393,7 +393,7 @@ func (f *forge) settle() {
 
 func (f *forge) story() string { return strings.Join(f.log[max(0, len(f.log)-40):], "\n") }
 
-// holders returns who holds what, and fails when two hold the same.
+// holders returns the holder of each claim, and fails if a claim has two.
 func (f *forge) holders() map[string]v1alpha1.Object {
 	holders := map[string]v1alpha1.Object{}
 	for _, o := range f.objects() {
@@ -405,8 +405,8 @@ func (f *forge) holders() map[string]v1alpha1.Object {
 	return holders
 }
 
-// look checks, while the controllers are at rest, that nobody lost a claim but by an act of his own or of the owner of what it is in, and
-// that all readers agree.
+// look checks, while the controllers are idle, that no object lost a claim except by a change of its tenant or of the owner of its
+// container, and that all readers agree.
 func (f *forge) look() {
 	holders := f.holders()
 	there := map[types.UID]v1alpha1.Object{}
@@ -428,7 +428,8 @@ func (f *forge) look() {
 	f.readersAgree(holders)
 }
 
-// followsPath reports whether an object is of what has a path, which may lead elsewhere for a moment: that is the act of whoever holds it.
+// followsPath reports whether an object depends on another one by path, which can temporarily lead elsewhere because of a change by the
+// holder of the path.
 func followsPath(o v1alpha1.Object) bool {
 	switch o := o.(type) {
 	case *v1alpha1.Group:
@@ -442,13 +443,13 @@ func followsPath(o v1alpha1.Object) bool {
 	}
 }
 
-// lookAbove checks that no path brought a group below one of another namespace, but by a change of the group itself.
+// lookAbove checks that no group came below a group of another namespace by a path, unless the group itself was changed.
 func (f *forge) lookAbove() {
 	for uid := range f.done {
 		delete(f.above, uid)
 	}
 	for _, g := range f.groups() {
-		// One that is being deleted keeps its status when what is above it goes.
+		// A group that is being deleted keeps its status when its parent is deleted.
 		if !followsPath(g) || g.Status.FullPath == "" || !g.DeletionTimestamp.IsZero() {
 			continue
 		}
@@ -461,7 +462,7 @@ func (f *forge) lookAbove() {
 	}
 }
 
-// declares reports whether the spec of an object shows a claim now.
+// declares reports whether the spec of an object currently makes a claim.
 func (f *forge) declares(o v1alpha1.Object, key string) bool {
 	if isID(key) {
 		return slices.Contains(declaredID(o), key)
@@ -496,7 +497,7 @@ func (f *forge) declared(o v1alpha1.Object) ([]claim.Claim, error) {
 	}
 }
 
-// readersAgree checks that whoever asks finds the objects whose status says so: a server that has just started as well.
+// readersAgree checks that every reader, including a server that has just started, finds the objects whose status says so.
 func (f *forge) readersAgree(holders map[string]v1alpha1.Object) {
 	ctx := f.t.Context()
 	for _, c := range []*catalog.Catalog{f.catalog, catalog.New(f.cluster.cache.Reader())} {
@@ -534,7 +535,7 @@ func (f *forge) readersAgree(holders map[string]v1alpha1.Object) {
 	}
 }
 
-// inPlace checks that each object of a chain is below the next one by its own reference, and by the uid where it names one.
+// inPlace checks that each object of a chain is below the next one according to its own reference, including the UID if it has one.
 func (f *forge) inPlace(s catalog.Scope) {
 	if p := s.Project; p != nil {
 		f.Expect(f.catalog.Group(f.t.Context(), p.Namespace, p.Spec.GroupRef)).To(HaveField("UID", s.Groups[0].UID), "%s: %s", p.Name, f.story())
@@ -547,7 +548,7 @@ func (f *forge) inPlace(s catalog.Scope) {
 	}
 }
 
-// free checks that nobody is in the way of a group or project at a place that he does not mean himself.
+// free checks that no other object blocks a group or project at a place to which that object does not refer.
 func (f *forge) free(o v1alpha1.Object) {
 	ctx := f.t.Context()
 	var s catalog.Scope
@@ -574,7 +575,7 @@ func (f *forge) free(o v1alpha1.Object) {
 	f.Expect(place).To(ContainElement(s.PathClaim()), "%s keeps %s from its place: %s", holder.GetName(), o.GetName(), f.story())
 }
 
-// agrees checks that the holder of what an object claims is found by whoever looks for it.
+// agrees checks that looking up a claim of an object finds its holder.
 func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string]v1alpha1.Object) {
 	ctx := f.t.Context()
 	declared, err := f.declared(o)
@@ -583,7 +584,7 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 		holder := holders[k.String()]
 		if holder == nil {
 			f.free(o)
-			continue // nobody has taken it: what it is in is not in place, or on its way out
+			continue // it is free: its container has no place or is being deleted
 		}
 		var found client.Object
 		switch o := o.(type) {
@@ -614,7 +615,7 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 			}
 			found, err = label.Holder(ctx, c, s, o.Spec.Title)
 		case *v1alpha1.Group, *v1alpha1.Project:
-			continue // the tree was looked at
+			continue // the tree was checked
 		default:
 			if found, err = f.foundByFixed(c, o, k); found == nil && err == nil {
 				continue
@@ -628,7 +629,7 @@ func (f *forge) agrees(c *catalog.Catalog, o v1alpha1.Object, holders map[string
 func TestAClaimChangesHandsByItsHoldersOwnActOnly(t *testing.T) {
 	first, err := strconv.ParseUint(os.Getenv("FORGEPLANE_TEST_SEED"), 10, 64)
 	if err != nil {
-		first = 8 // by which those met that say which object they mean
+		first = 8 // from this seed on, objects with UIDs in their references collide
 	}
 	for seed := first; seed < first+4; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -636,7 +637,7 @@ func TestAClaimChangesHandsByItsHoldersOwnActOnly(t *testing.T) {
 			for range 150 {
 				for range 1 + f.random.IntN(3) {
 					f.act()
-					// Controllers may get to some of it in between.
+					// Controllers may reconcile some of it in between.
 					for range f.random.IntN(4) {
 						f.reconcile(one(f, append(f.objects(), &v1alpha1.Group{})))
 						f.holders()

@@ -1,4 +1,4 @@
-// Package controllers has all controllers together: a kind is added to the forge by a line here.
+// Package controllers combines all controllers. Add a line here to add a kind to the forge.
 package controllers
 
 import (
@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+	"github.com/prometheus/client_golang/prometheus" // the library behind controller-runtime's own metrics
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,35 +41,36 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Parts are what the controllers are made of.
+// Parts are the dependencies of the controllers.
 type Parts struct {
 	Client client.Client
-	// Secrets reads past the cache: those of tenants, and what the cache does not keep.
+	// Secrets reads past the cache, for Secrets of tenants and for content that the cache does not keep.
 	Secrets      client.Reader
 	Events       events.EventRecorder
 	Catalog      *catalog.Catalog
 	IDs          *ids.Allocator
 	Repositories *repository.Repositories
 	Clock        clock.PassiveClock
-	// Namespace is the platform's.
+	// Namespace is the platform's namespace.
 	Namespace string
-	// AllowFileImport lets importURL be a file URL.
+	// AllowFileImport allows file URLs in importURL.
 	AllowFileImport bool
-	// Egress is the way to the hosts that users name.
+	// Egress is the proxy to hosts that users name.
 	Egress *egress.Proxy
 	// Mirrors limit the pushes of mirrors.
 	Mirrors remotemirror.Limits
-	// Retention is how much the deleted projects of a namespace may leave.
+	// Retention limits what the deleted projects of a namespace may leave.
 	Retention quota.Retention
-	// CountLater is how long after projects have come or gone those on a shard are counted, all at once.
+	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
+	// are counted at once.
 	CountLater time.Duration
-	// Audit is told what controllers write; nil for nobody.
+	// Audit records the writes of controllers; it may be nil.
 	Audit *audit.Log
-	// Metrics is where the slots of imports and mirrors are registered, with what runs in them; nil for nowhere.
+	// Metrics is the registry for the slots of imports and mirrors; it may be nil.
 	Metrics prometheus.Registerer
 }
 
-// Controller is that of one kind.
+// Controller is the controller of one kind.
 type Controller struct {
 	Kind       string
 	Reconciler reconcile.Reconciler
@@ -107,7 +108,7 @@ func (p Parts) All() []Controller {
 	}
 }
 
-// client is the one by which controllers write, which tells of it.
+// client returns the client with which controllers write, which records the writes.
 func (p Parts) client() client.Client { return p.Audit.Client(p.Client) }
 
 // AddTo adds the controllers of all kinds to a manager.
@@ -123,7 +124,7 @@ func (p Parts) AddTo(mgr ctrl.Manager, o controller.Options) error {
 	return nil
 }
 
-// one is what every controller has.
+// one is the interface of every controller.
 type one[T v1alpha1.Object] interface {
 	reconcile.ObjectReconciler[T]
 	SetupWithManager(mgr ctrl.Manager, o controller.Options) error

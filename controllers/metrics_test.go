@@ -28,7 +28,7 @@ func TestTheSlotsOfBackgroundWorkAreInTheMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It is not started, so nobody is asked.
+	// The manager is not started, so it does not contact this address.
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)

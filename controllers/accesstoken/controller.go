@@ -1,4 +1,4 @@
-// Package accesstoken reconciles access tokens: it makes or adopts the values of declared ones in Secrets and keeps the digests.
+// Package accesstoken reconciles access tokens: it generates or adopts the values of declared tokens in Secrets, and keeps their digests.
 package accesstoken
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/orphan"
 )
 
-// minLength is the shortest value that is adopted: digests of short ones could be guessed.
+// minLength is the minimum length of an adopted value, because the digest of a short one could be guessed.
 const minLength = 20
 
 // Controller reconciles access tokens.
@@ -38,8 +38,8 @@ type Controller struct {
 	frame     *frame.Frame[*v1alpha1.AccessToken]
 }
 
-// New returns the controller; live reads past the cache, o removes what is left of users who are gone, and namespace is the platform's,
-// where the Secrets are.
+// New returns the controller. live reads past the cache, o removes the objects of deleted users, and namespace is the platform's namespace,
+// which has the Secrets.
 func New(b frame.Base, live client.Reader, o *orphan.Collector, clk clock.PassiveClock, namespace string) *Controller {
 	return &Controller{live: live, orphans: o, clock: clk, namespace: namespace, frame: frame.New(b, frame.WithClaims(claims))}
 }
@@ -68,7 +68,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one token up to date.
+// Reconcile reconciles one token.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (reconcile.Result, error) {
 	unfinished, err := c.upgrade(audit.For(ctx, t), t)
 	if err != nil {
@@ -80,17 +80,17 @@ func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.AccessToken) (re
 		}
 		return nil
 	}
-	// What has to go goes whether the user is there or not.
+	// Tokens that must be removed are removed whether or not the user exists.
 	return c.frame.Run(ctx, t, upgradeLater, c.forget, c.end, c.clear, c.resolveUser, c.claimSecret, c.digest, c.accept)
 }
 
 func (c *Controller) resolveUser(ctx context.Context, t *v1alpha1.AccessToken) error {
 	_, err := c.frame.Catalog.User(ctx, t.Spec.UserRef)
-	// The digest stays: a server may know the user already, and looks for him on each request.
+	// The digest stays: a server may know the user already, and looks them up on each request.
 	return c.orphans.Unresolved(ctx, t, "userRef", t.Spec.UserRef, err)
 }
 
-// claimSecret keeps two tokens from sharing one value.
+// claimSecret prevents two tokens from sharing one value.
 func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.SecretRef == nil {
 		return nil
@@ -107,7 +107,7 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.AccessToken) e
 	return err
 }
 
-// digest keeps the declared digest, or that of the value in the Secret. It generates a value where the Secret has none.
+// digest keeps the declared digest, or the digest of the value in the Secret. It generates a value if the Secret has none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error {
 	ref := t.Spec.SecretRef
 	if ref == nil {
@@ -120,7 +120,7 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 	}
 	value := secret.Data[ref.Key]
 	if len(value) == 0 && c.ended(t) {
-		return nil // The digest stays: whoever shows the value is told that the token has ended.
+		return nil // The digest stays, so that a caller with the value learns that the token has ended.
 	}
 	if len(value) == 0 {
 		if value, err = c.generate(ctx, t, &secret, apierrors.IsNotFound(err)); err != nil {
@@ -135,13 +135,13 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.AccessToken) error 
 	return c.claimValue(ctx, t, credential.Digest(string(value)), "the value under key %s of Secret %s", ref.Key, ref.Name)
 }
 
-// claimValue puts a value in force by its digest, unless another token holds the same: whoever shows it is that one. The words name
-// the value.
+// claimValue puts a value into force by its digest, unless another token holds the same value, which identifies its caller as that token.
+// format and args name the value in messages.
 func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, digest, format string, args ...any) error {
 	k := claim.TokenValue(digest)
 	holder, err := accesstoken.Holder(ctx, c.frame.Catalog, t, digest)
 	if err == nil && holder.UID != t.UID {
-		// The holder may have let go of it before this one waited.
+		// The holder may have released it before this token began to wait.
 		c.frame.Catalog.Register().Wait(k, "AccessToken", client.ObjectKeyFromObject(t))
 		holder, err = accesstoken.Holder(ctx, c.frame.Catalog, t, digest)
 	}
@@ -156,7 +156,7 @@ func (c *Controller) claimValue(ctx context.Context, t *v1alpha1.AccessToken, di
 	return nil
 }
 
-// setDigest shows another value, or none, and lets go of the one before.
+// setDigest sets the digest of another value, or none, and releases the previous one.
 func setDigest(t *v1alpha1.AccessToken, digest string) {
 	if t.Status.Digest != "" && t.Status.Digest != digest {
 		claim.Release(t, claim.TokenValue(t.Status.Digest))
@@ -164,7 +164,7 @@ func setDigest(t *v1alpha1.AccessToken, digest string) {
 	t.Status.Digest = digest
 }
 
-// rivals are the tokens that wait for the value that a token has, or had before it changed.
+// rivals returns the tokens that wait for the value that a token has, or had before it changed.
 func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Request {
 	digest := obj.(*v1alpha1.AccessToken).Status.Digest
 	if digest == "" {
@@ -178,7 +178,7 @@ func (c *Controller) rivals(_ context.Context, obj client.Object) []reconcile.Re
 	return requests
 }
 
-// generate puts a value into the Secret: into a new one, which goes with the token, or into the one that is there.
+// generate writes a value to the Secret: to a new one, which is deleted with the token, or to the existing one.
 func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secret *corev1.Secret, absent bool) ([]byte, error) {
 	before, value := secret.DeepCopy(), accesstoken.Generate()
 	key := t.Spec.SecretRef.Key
@@ -190,7 +190,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 		}
 		err := c.frame.Client.Create(ctx, secret)
 		if apierrors.IsAlreadyExists(err) {
-			// The cache is behind: what it has seen of the Secrets of tenants counts as seen of all.
+			// The cache is outdated: its state of tenants' Secrets is taken for its state of all Secrets.
 			err = apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
 		}
 		if err != nil {
@@ -199,7 +199,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 		return []byte(value), nil
 	}
 	if len(secret.OwnerReferences) > 0 && !metav1.IsControlledBy(secret, t) {
-		// Another token made the Secret, which is not to go with that one alone.
+		// Another token created the Secret, so it must not be deleted with that token alone.
 		if err := controllerutil.SetOwnerReference(t, secret, c.frame.Client.Scheme()); err != nil {
 			return nil, fmt.Errorf("setting the owner of Secret %s: %w", secret.Name, err)
 		}
@@ -211,7 +211,7 @@ func (c *Controller) generate(ctx context.Context, t *v1alpha1.AccessToken, secr
 	return []byte(value), nil
 }
 
-// accept shows a token that is not accepted.
+// accept sets the condition of a token that is not accepted.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Revoked {
 		return frame.Stalled(v1alpha1.ReasonRevoked, "the token is revoked")
@@ -230,7 +230,7 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.AccessToken) error 
 	return nil
 }
 
-// name is that of a Secret of the platform; those of tenants come by as well.
+// name returns the name of a Secret of the platform. It is also called for Secrets of tenants.
 func (c *Controller) name(_ context.Context, obj client.Object) []string {
 	if obj.GetNamespace() != c.namespace {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// secret is a Secret of the platform with one key.
+// secret returns a Secret of the platform with one key.
 func secret(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: forge.PlatformNamespace, Name: name}, Data: map[string][]byte{key: []byte(value)},
 	}
 }
 
-// stored is what the Secret of a name holds.
+// stored returns the Secret with a name.
 func stored(name string) *corev1.Secret {
 	GinkgoHelper()
 	s := secret(name, "", "")
@@ -264,7 +264,8 @@ var _ = Describe("An access token", func() {
 
 	Context("that has ended", func() {
 		expires := func() *metav1.Time { return ptr.To(metav1.NewTime(f.Clock.Now().Add(time.Hour))) }
-		// ends are the ways in which a value ends, each with the reason that its token shows; none where that has gone elsewhere.
+		// ends are the ways in which a value becomes free, each with the reason that its token shows; empty if the token no longer exists
+		// or uses another value.
 		ends := map[string]func() string{
 			"revoked": func() string {
 				f.Change(token, func() { token.Spec.Revoked = true })
@@ -272,7 +273,7 @@ var _ = Describe("An access token", func() {
 			},
 			"expired": func() string {
 				f.Clock.SetTime(token.Spec.ExpiresAt.Time)
-				f.Change(token, func() { token.Labels = map[string]string{"a": "b"} }) // the clock that stands still wakes nobody
+				f.Change(token, func() { token.Labels = map[string]string{"a": "b"} }) // the fake clock does not trigger a reconcile
 				return v1alpha1.ReasonExpired
 			},
 			"deleted": func() string { f.Delete(token); return "" },

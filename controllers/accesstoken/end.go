@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// kept is how long a token that was made over REST stays after it has ended, for its user to see.
+// kept is how long a token that was created over REST remains visible to its user after it has ended.
 const kept = 30 * 24 * time.Hour
 
 // ended reports whether a token is revoked or expired.
@@ -27,8 +27,8 @@ func (c *Controller) ended(t *v1alpha1.AccessToken) bool {
 	return t.Spec.Revoked || t.Spec.ExpiresAt != nil && !c.clock.Now().Before(t.Spec.ExpiresAt.Time)
 }
 
-// end removes the value that Forgeplane generated for a token, when the token has ended, and looks again when it is going to. A
-// value that somebody else has put into the Secret stays there.
+// end removes the value that Forgeplane generated for a token once the token has ended, and schedules a reconcile for that time. A value
+// that somebody else has put into the Secret stays there.
 func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if !c.ended(t) {
 		if t.Spec.ExpiresAt != nil {
@@ -45,7 +45,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	// Earlier versions did not note what they generated, but owned the Secrets that they made.
+	// Earlier versions did not record which values they generated, but owned the Secrets that they created.
 	made := metav1.IsControlledBy(secret, t) && strings.HasPrefix(string(secret.Data[ref.Key]), accesstoken.Prefix)
 	if !made && !credential.IsGenerated(secret, ref.Key) {
 		return nil
@@ -55,7 +55,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 		return err
 	}
 	if holder := claim.Holder(sharing, claim.TokenSecret("", ref.Name, ref.Key)); holder == nil || holder.UID != t.UID {
-		return nil // It is another token's.
+		return nil // It belongs to another token.
 	}
 	before := secret.DeepCopy()
 	credential.Remove(secret, ref.Key)
@@ -66,7 +66,7 @@ func (c *Controller) end(ctx context.Context, t *v1alpha1.AccessToken) error {
 	return nil
 }
 
-// clear removes a token that was made over REST when it has ended for long, and looks again when that will be.
+// clear removes a token that was created over REST once it has ended long enough ago, and schedules a reconcile for that time.
 func (c *Controller) clear(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Digest == "" || !c.ended(t) {
 		return nil

@@ -16,15 +16,15 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// grace is how long a server of an earlier version may be at making a token: what it does last is to make the Secret go with it.
+// grace is how long a server of an earlier version may take to create a token. Its last step is to make the token own the Secret.
 const grace = 10 * time.Minute
 
-// former is where earlier versions kept the value of a token that was made over REST.
+// former returns the place where earlier versions kept the value of a token that was created over REST.
 func former(t *v1alpha1.AccessToken) v1alpha1.SecretKeyReference {
 	return v1alpha1.SecretKeyReference{Name: "token-" + t.Name, Key: "token"}
 }
 
-// formerSecret returns that Secret, or nil where there is none.
+// formerSecret returns that Secret, or nil if it does not exist.
 func (c *Controller) formerSecret(ctx context.Context, t *v1alpha1.AccessToken) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := c.frame.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: former(t).Name}, &s)
@@ -37,9 +37,9 @@ func (c *Controller) formerSecret(ctx context.Context, t *v1alpha1.AccessToken) 
 	return &s, nil
 }
 
-// upgrade records the digest of a token that an earlier version made over REST in the place of the Secret with its value. The Secret
-// goes afterwards, by forget: whatever comes between, the token is accepted. unfinished is how long a server of an earlier version may
-// still be at making the token, which is left as it is until then.
+// upgrade records the digest of a token that an earlier version created over REST, to replace the Secret with its value. forget removes the
+// Secret afterwards, so the token is accepted at every point in between. unfinished is how long a server of an earlier version may still be
+// creating the token, which stays unchanged until then.
 func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfinished time.Duration, err error) {
 	if t.Spec.SecretRef == nil || *t.Spec.SecretRef != former(t) || !t.DeletionTimestamp.IsZero() {
 		return 0, nil
@@ -57,7 +57,7 @@ func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfi
 	}
 	version, err := declare.MadeHere(ctx, c.live, t)
 	if err != nil || version != t.ResourceVersion {
-		return 0, err // Where the cache is behind, it is told of what is new.
+		return 0, err // If the cache is outdated, a later event triggers another reconcile.
 	}
 	before := t.DeepCopy()
 	t.Spec.Digest, t.Spec.SecretRef = credential.Digest(string(value)), nil
@@ -68,7 +68,7 @@ func (c *Controller) upgrade(ctx context.Context, t *v1alpha1.AccessToken) (unfi
 	return 0, nil
 }
 
-// forget removes the Secret in which an earlier version kept the value of a token that has its digest now.
+// forget removes the Secret in which an earlier version kept the value of a token that now has its digest.
 func (c *Controller) forget(ctx context.Context, t *v1alpha1.AccessToken) error {
 	if t.Spec.Digest == "" {
 		return nil

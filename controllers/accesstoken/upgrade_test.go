@@ -18,12 +18,12 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// asREST makes an object, or changes it, as a server does for a client of the REST API.
+// asREST returns a client that creates and changes objects like a server for the REST API.
 func asREST() client.Client {
 	return client.WithFieldOwner(f.Live(), string(declare.FieldOwner))
 }
 
-// values are those that the Secrets of the platform hold.
+// values returns the values in the Secrets of the platform.
 func values() (all []string) {
 	GinkgoHelper()
 	var l corev1.SecretList
@@ -88,7 +88,7 @@ var _ = Describe("An access token that was made over REST", func() {
 		})
 	})
 
-	// Earlier versions kept the value in a Secret. earlier makes such a token, and one of the Secret unless done says no.
+	// Earlier versions kept the value in a Secret. earlier creates such a token, with its Secret unless done is false.
 	earlier := func(ctx SpecContext, done bool) *corev1.Secret {
 		GinkgoHelper()
 		s := secret("token-laptop", "token", value)

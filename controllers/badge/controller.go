@@ -1,4 +1,4 @@
-// Package badge reconciles badges: it shows their URLs with the placeholders filled in.
+// Package badge reconciles badges: it renders their URLs with the placeholders filled in.
 package badge
 
 import (
@@ -21,7 +21,7 @@ type Controller struct {
 
 // New returns the controller.
 func New(b frame.Base) *Controller {
-	return &Controller{frame.New(b, frame.WithContent[*v1alpha1.Badge]())} // which is rendered
+	return &Controller{frame.New(b, frame.WithContent[*v1alpha1.Badge]())} // the content is rendered
 }
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=badges,verbs=patch
@@ -32,18 +32,18 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return c.frame.Watch(mgr, o).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one badge up to date.
+// Reconcile reconciles one badge.
 func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.Badge) (reconcile.Result, error) {
 	return c.frame.Run(ctx, b, forget, frame.InScope(c.frame, render, frame.Reachable(c.frame)))
 }
 
-// forget takes back what is shown, which follows from the project or group.
+// forget clears the rendered URLs, which depend on the project or group.
 func forget(_ context.Context, b *v1alpha1.Badge) error {
 	b.Status = v1alpha1.BadgeStatus{CommonStatus: b.Status.CommonStatus, ID: b.Status.ID}
 	return nil
 }
 
-// render shows what the URLs are for the project, or what is known of them for every project of the group.
+// render sets the URLs for the project, or the parts of them that are the same for every project of the group.
 func render(_ context.Context, b *v1alpha1.Badge, s catalog.Scope) error {
 	values := badge.ValuesOf(s)
 	b.Status.TargetPath = s.Path()

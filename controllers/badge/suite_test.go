@@ -13,8 +13,8 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and namespace is the team's. That they are declared is enough
-	// for most of what a badge shows.
+	// acme and website are a team's group and project, and namespace is the team's. Their declarations suffice for most of what a badge
+	// shows.
 	acme      *v1alpha1.Group
 	website   *v1alpha1.Project
 	namespace string

@@ -1,6 +1,6 @@
-// Package credential removes the Secrets of the platform's namespace that hold credentials of objects which are gone: owner references
-// would do so, but cannot lead to another namespace. Out of other Secrets it takes the values that Forgeplane has generated there for
-// such objects, and for those that name another Secret or key by now.
+// Package credential removes Secrets in the platform's namespace with credentials of objects that no longer exist. Owner references cannot
+// do that, because they cannot refer to another namespace. From other Secrets it removes the values that Forgeplane generated there for
+// such objects, and for objects that now name another Secret or key.
 package credential
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// grace is how long a new Secret may wait for an object to name it: who makes one writes that into the status next, within seconds.
+// grace is how long a new Secret may exist before an object names it. Its creator writes the name to the status next, within seconds.
 const grace = 10 * time.Minute
 
-// Controller looks at the Secrets that Forgeplane has made for objects of tenants, and at those that it has generated values in.
+// Controller reconciles the Secrets that Forgeplane created for objects of tenants, and those in which it generated values.
 type Controller struct {
 	client    client.Client
 	catalog   *catalog.Catalog
@@ -39,11 +39,11 @@ type Controller struct {
 	namespace string
 
 	mu sync.Mutex
-	// released are the Secrets that objects named until they went or changed, with the UIDs of these.
+	// released are the Secrets that objects named until they were deleted or changed, with the UIDs of these objects.
 	released map[types.NamespacedName]map[types.UID]bool
 }
 
-// New returns the controller; namespace is the platform's.
+// New returns the controller. namespace is the platform's.
 func New(c client.Client, cat *catalog.Catalog, clk clock.PassiveClock, namespace string) *Controller {
 	return &Controller{client: c, catalog: cat, clock: clk, namespace: namespace, released: map[types.NamespacedName]map[types.UID]bool{}}
 }
@@ -70,25 +70,25 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 			leave(e.ObjectOld, q)
 		}
 	}}
-	// What a mirror has was not generated: it goes with the mirror alone.
+	// The Secret of a mirror was not generated, and is only removed with the mirror.
 	return ctrl.NewControllerManagedBy(mgr).Named("credential").WithOptions(o).For(&corev1.Secret{}, builder.WithPredicates(ours)).
 		Watches(&v1alpha1.AccessToken{}, changed).Watches(&v1alpha1.TriggerToken{}, changed).Watches(&v1alpha1.RemoteMirror{}, gone).
 		Complete(c)
 }
 
-// issued reports whether a Secret is one that Forgeplane has made for an object of a tenant.
+// issued reports whether Forgeplane created a Secret for an object of a tenant.
 func (c *Controller) issued(s client.Object) bool {
 	return s.GetNamespace() == c.namespace && s.GetLabels()[v1alpha1.LabelSecret] != ""
 }
 
-// place is where a value may be that was issued or generated for an object.
+// place is a place for a value that was issued or generated for an object.
 type place struct {
 	secret types.NamespacedName
-	// key is empty where the whole Secret was made for the object.
+	// key is empty if the whole Secret was created for the object.
 	key string
 }
 
-// placeOf returns where a value may be that was issued or generated for an object; no name where there is none.
+// placeOf returns the place of a value that was issued or generated for an object; its name is empty if there is none.
 func (c *Controller) placeOf(o client.Object) place {
 	if name := credential.Issued(o); name != "" {
 		return place{secret: types.NamespacedName{Namespace: c.namespace, Name: name}}
@@ -115,7 +115,7 @@ func (c *Controller) release(key types.NamespacedName, by types.UID) {
 	c.released[key][by] = true
 }
 
-// forget returns the objects that have named a Secret until they went or changed, and remembers them no more.
+// forget returns, and forgets, the objects that named a Secret until they were deleted or changed.
 func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Controller) forget(key types.NamespacedName) map[types.UID]bool {
 	return was
 }
 
-// Reconcile removes a Secret that no object names, or what was generated in it for none.
+// Reconcile removes a Secret that no object names, or the values in it that were generated for such objects.
 func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	var s corev1.Secret
 	if err := c.client.Get(ctx, r.NamespacedName, &s); err != nil {
@@ -148,7 +148,7 @@ func (c *Controller) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 	if age := c.clock.Since(s.CreationTimestamp.Time); age < grace && len(c.forget(r.NamespacedName)) == 0 {
 		return reconcile.Result{RequeueAfter: grace - age}, nil
 	}
-	// The lock keeps one from going that somebody has begun to use.
+	// The optimistic lock prevents removing a Secret that somebody has just begun to use.
 	told := audit.Because(ctx, audit.Event{Action: "remove", Reason: "no object references it"})
 	err = c.client.Delete(told, &s, client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {

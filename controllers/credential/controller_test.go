@@ -22,7 +22,7 @@ const platform = "forgeplane-system"
 
 var noon = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
-// safe is a platform with one Secret, which was made at noon for the TriggerToken acme/nightly.
+// safe is a platform with one Secret, which was created at noon for the TriggerToken acme/nightly.
 type safe struct {
 	*WithT
 	t          *testing.T
@@ -44,7 +44,7 @@ func newSafe(t *testing.T, objects ...client.Object) *safe {
 	return s
 }
 
-// reconcile looks at the Secret after a time, and returns when it is to be looked at again.
+// reconcile reconciles the Secret after a time, and returns the delay until the next reconcile.
 func (s *safe) reconcile(after time.Duration) time.Duration {
 	s.clock.SetTime(noon.Add(after))
 	result, err := s.controller.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.secret)})
@@ -59,7 +59,7 @@ func (s *safe) gone() bool {
 	return apierrors.IsNotFound(err)
 }
 
-// nightly is a TriggerToken whose status names a Secret of the platform.
+// nightly returns a TriggerToken whose status names a Secret of the platform.
 func nightly(secret string) *v1alpha1.TriggerToken {
 	t := &v1alpha1.TriggerToken{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "nightly", UID: "1"}}
 	t.Spec.ProjectRef.Name = "app"

@@ -17,9 +17,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// clear removes from a Secret the values that Forgeplane has generated for tokens which are gone, or name something else by now. What
-// somebody else has put there stays, and so does what another token names: that one has the value, be it that it has waited for the
-// key or that a restore has made it anew. A restore may bring the Secret first, so what went while nobody looked has some time.
+// clear removes from a Secret the values that Forgeplane generated for tokens that no longer exist or now name something else. It keeps
+// values that somebody else put there, and values that another token names: that token may have waited for the key, or a restore may have
+// created it. A restore may create the Secret before the token, so a value whose token disappeared unobserved is kept for a while.
 func (c *Controller) clear(ctx context.Context, s *corev1.Secret, released map[types.UID]bool) (reconcile.Result, error) {
 	var wait time.Duration
 	before := s.DeepCopy()

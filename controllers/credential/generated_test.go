@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/credential"
 )
 
-// newShared is a safe whose Secret is an administrator's, with a value of theirs and one that was generated for the token a.
+// newShared returns a safe whose Secret belongs to an administrator, with one of their values and one that was generated for the token a.
 func newShared(t *testing.T, tokens ...client.Object) *safe {
 	t.Helper()
 	s := newSafe(t, tokens...)
@@ -24,7 +24,7 @@ func newShared(t *testing.T, tokens ...client.Object) *safe {
 	return s
 }
 
-// token is an access token that has its value under the key.
+// token returns an access token that has its value under the key.
 func token(uid types.UID) *v1alpha1.AccessToken {
 	t := &v1alpha1.AccessToken{}
 	t.Name, t.UID = "token-"+string(uid), uid
@@ -32,7 +32,7 @@ func token(uid types.UID) *v1alpha1.AccessToken {
 	return t
 }
 
-// keys are those that the Secret has.
+// keys returns the keys of the Secret.
 func (s *safe) keys() (all []string) {
 	var now corev1.Secret
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKeyFromObject(s.secret), &now)).To(Succeed())

@@ -7,7 +7,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Neither the project nor the key can change, but a path may come to lead to another project.
+// Neither the project nor the key can change, but a path can later lead to another project.
 var _ = Describe("A deploy key:", func() {
 	forge.DescribeHolder("a key in a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.DeployKey("old").Of(website).PublicKey(ed25519Key).ReadWrite().Build()

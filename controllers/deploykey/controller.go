@@ -1,4 +1,4 @@
-// Package deploykey reconciles deploy keys: their fingerprints, and that a project has each key once.
+// Package deploykey reconciles deploy keys: it sets their fingerprints, and ensures that a project has each key only once.
 package deploykey
 
 import (
@@ -41,7 +41,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one deploy key up to date.
+// Reconcile reconciles one deploy key.
 func (c *Controller) Reconcile(ctx context.Context, k *v1alpha1.DeployKey) (reconcile.Result, error) {
 	return c.frame.Run(ctx, k, fingerprint, frame.InScope(c.frame, frame.Reachable(c.frame), c.claim))
 }
@@ -56,7 +56,7 @@ func fingerprint(_ context.Context, k *v1alpha1.DeployKey) error {
 	return nil
 }
 
-// claim keeps a project from having one key twice.
+// claim prevents a project from having the same key twice.
 func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey, s catalog.Scope) error {
 	siblings, err := catalog.Of[*v1alpha1.DeployKey](ctx, c.frame.Catalog, s.Project)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Controller) claim(ctx context.Context, k *v1alpha1.DeployKey, s catalog
 	return c.frame.Take(ctx, k, claim.Holder(same, held), held, "the key %s", fingerprint)
 }
 
-// fingerprintOf is that of the key; empty when it is none.
+// fingerprintOf returns the fingerprint of the key; empty if the key is not valid.
 func fingerprintOf(k *v1alpha1.DeployKey) string {
 	key, err := sshkey.Parse(k.Spec.PublicKey)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Keys made by ssh-keygen, and what "ssh-keygen -l" and "ssh-keygen -l -E md5" print for them.
+// Keys that ssh-keygen generated, and the output of "ssh-keygen -l" and "ssh-keygen -l -E md5" for them.
 const (
 	ed25519Key    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILOdCNABzVZsZ/vmUHeA/Ecx2WiPr1u4ycMrJxFOxtXC"
 	ed25519SHA256 = "SHA256:j4JMXf2b5H5f9Z7yi/XWIxmZIBDpSgp3MARNieicedI"
@@ -24,12 +24,12 @@ const (
 	ecdsaSHA256 = "SHA256:BhBFtyPHmwEeZsCxA5BOift6AlJyfaK/8T0OR892wy0"
 	ecdsaMD5    = "91:59:84:49:46:22:fd:5a:2f:23:4e:3c:44:d4:e2:17"
 
-	// certificate is one of ed25519Key.
+	// certificate is a certificate of ed25519Key.
 	certificate = "ssh-ed25519-cert-v01@openssh.com AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29tAAAAIGjAE7VQ+WRgCMpwNAGaB4thel4yuVvxcNaySqSw9WbxAAAAILOdCNABzVZsZ/vmUHeA/Ecx2WiPr1u4ycMrJxFOxtXCAAAAAAAAAAAAAAABAAAAAmlkAAAACAAAAARob3N0AAAAAAAAAAD//////////wAAAAAAAACCAAAAFXBlcm1pdC1YMTEtZm9yd2FyZGluZwAAAAAAAAAXcGVybWl0LWFnZW50LWZvcndhcmRpbmcAAAAAAAAAFnBlcm1pdC1wb3J0LWZvcndhcmRpbmcAAAAAAAAACnBlcm1pdC1wdHkAAAAAAAAADnBlcm1pdC11c2VyLXJjAAAAAAAAAAAAAAGXAAAAB3NzaC1yc2EAAAADAQABAAABgQDXk4X3I7hXuBDtUZV40FPnvd6/Igs1fsr+rglVeYqzEMBJK6r5tishJqD5rz1AcOpagwZg9F8tFQt8J8IAOb9yj9FRjGszWjUbWWJPIB5TF0YbKuMhyHrIkirG7/ffmjctL7CKoo+qHJg0dgHjGOb08R3u5sBDWaFadB9iU71wrVrvOThoQUJ7UNygaBE1BT5NMKS5HfYW5F3sBpEyvhCKaExgqZ2K1GYK9PqzPsB6SmjAqcJr288REJuZ2CA5XUWa5BhaBKG8Zh4ALaLoKFTzhrlJOb/NvadgnlhMlkYtiyv8JXHs3WD2VWJ4qauAw1YP5EkES9Ugy+bWHBUZSsy7BEaI2OU8ndMwr1p+sDWc5XTMaRvWwGKanJcr38iZcfSneFlwx1IdxGtG8inY2FHOvWvwSrmzLS1dZ9aCV3WIGFxC/dowsy1bHBsDvrsQLBOzTuoCFAfpqAc301weQNE4qqwExsSphA2Xej0ey5cHxIR5CWVvAF6yLFlSw/um2MMAAAGUAAAADHJzYS1zaGEyLTUxMgAAAYA3XLjZL+lIKy0ANYE/TVrCuay8p7uVmKDn88JTvO1odaWFJQpg2woP0qGHwht5QG7+0nRykg0oQ2eIDy4VnhxMX7nEC9YpflEFTPiemRfSqS2xaP+U89qNQZFT03OFPWmjRwDaZXSyyXsQarNXQwJ/C4QuHU6bINOzm3TnNCUpPIujJOQOYmWBHtjnXqTBa7wJUHQkNGAMpoZUeaO6S6qpSPf3eJEqXYbQKClj/yRQDb88syLFqSleCydiAeZNuYb8F8unWHvcnl63/TtFi8qUQKoTO3/+HKY0vuUnNb9mwPMHSCv5WlapVGACS9KvWI1z8uIUEGHuN1I1KEmCkI8zUlwzYtzHBAKfvHDjwwdLOlo+vS2Udd90Jkcw+LyH172qEQeoY32PLw5ymxh1cLkPTfJVyO4NkZlMLGeZ9JiARRUrRr2U+bb0Jem23DADlqSEMqCsYd1WB++Ugz4qCZbXZUI7/Sv5b2xVMXJPxpE6XPAEFI/JuY3ZdLnd7/3gjEs="
 )
 
 var _ = Describe("A deploy key", func() {
-	keys := map[string]string{} // of an object of the same name, which cannot get another one
+	keys := map[string]string{} // by the name of the object, which is immutable
 	forge.DescribeIDs(func() *forge.Forge { return f }, func(name string) v1alpha1.Identified {
 		if keys[name] == "" {
 			keys[name] = forge.NewPublicKey()

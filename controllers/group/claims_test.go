@@ -11,13 +11,13 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// expectRead expects that another process, whose cache may be behind, finds a group by a full path.
+// expectRead expects that another process, whose cache may be outdated, finds a group by a full path.
 func expectRead(path string, g *v1alpha1.Group) {
 	GinkgoHelper()
 	Eventually(f.Catalog.ByPath).WithArguments(GinkgoT().Context(), path).Should(HaveField("UID", g.UID))
 }
 
-// expectHolder expects that a group holds a full path for everybody.
+// expectHolder expects that all readers find a group by a full path.
 func expectHolder(path string, g *v1alpha1.Group) {
 	GinkgoHelper()
 	f.ExpectReady(g)
@@ -28,7 +28,7 @@ func expectHolder(path string, g *v1alpha1.Group) {
 var _ = Describe("The holder of a full path", func() {
 	var old, acme *v1alpha1.Group
 
-	// Old is there before acme, in a namespace of its own.
+	// Old exists before acme, in another namespace.
 	BeforeEach(func() {
 		old = forge.Group("old").In(f.NewNamespace()).Build()
 		acme = forge.Group("acme").In(namespace).Build()
@@ -105,7 +105,7 @@ var _ = Describe("A path or id that a group is below", func() {
 		expectHolder("acme/team", team)
 	}
 	byPath := func(b *forge.GroupBuilder) { b.BelowPath("acme") }
-	// taken lets another tenant have the path and the id.
+	// taken makes another tenant take the path and the id.
 	taken := func() *v1alpha1.Group {
 		GinkgoHelper()
 		other := forge.Group("acme").In(f.NewNamespace()).ID(7).Admitting(v1alpha1.NamespacesFromAll).Build()

@@ -1,4 +1,4 @@
-// Package group reconciles groups: their place in the tree and who holds which full path.
+// Package group reconciles groups: their place in the tree, and which group holds which full path.
 package group
 
 import (
@@ -46,12 +46,12 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one group up to date.
+// Reconcile reconciles one group.
 func (c *Controller) Reconcile(ctx context.Context, g *v1alpha1.Group) (reconcile.Result, error) {
 	return c.frame.Run(ctx, g, c.recordParent, c.claimPath, c.awaitOwner)
 }
 
-// recordParent keeps which group a path or an id led to, for as long as the reference stays as it is.
+// recordParent records to which group a path or an id led, for as long as the reference does not change.
 func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error {
 	if !catalog.Recorded(g) {
 		g.Status.ParentRef = nil
@@ -62,10 +62,10 @@ func (c *Controller) recordParent(ctx context.Context, g *v1alpha1.Group) error 
 		led.UID = string(parent.UID)
 		g.Status.ParentRef = &led
 	}
-	return nil // the next step says what is wrong with the reference
+	return nil // the next step reports the problem with the reference
 }
 
-// claimPath puts the full path in force, unless the place is not to be had.
+// claimPath puts the full path into force, unless it is not available.
 func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
 	chain, err := c.frame.Catalog.Ancestors(ctx, g)
 	scope := catalog.Scope{Groups: chain}
@@ -80,7 +80,7 @@ func (c *Controller) claimPath(ctx context.Context, g *v1alpha1.Group) error {
 	return nil
 }
 
-// inNamespace maps a namespace, whose labels a parent group may select, to the groups in it.
+// inNamespace maps a namespace, whose labels a parent group can select, to the groups in it.
 func (c *Controller) inNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
 	var groups v1alpha1.GroupList
 	if err := c.frame.Client.List(ctx, &groups, client.InNamespace(ns.GetName())); err != nil {

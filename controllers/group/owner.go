@@ -17,13 +17,13 @@ import (
 	"github.com/forgeplane/forgeplane/internal/owner"
 )
 
-// ownerDelay is how long the server that has made a group is left to make its owner.
+// ownerDelay is how long the server that created a group has to create its owner.
 const ownerDelay = 10 * time.Second
 
 // +kubebuilder:rbac:groups=forgeplane.dev,resources=memberships,verbs=create
 
-// own makes the owner of a group whose server was cut short before it did, and reports whether the group is not to say so any more.
-// A user who is gone owns nothing.
+// own creates the owner of a group if the server that created the group was interrupted before it did. It reports whether the request for
+// an owner can be removed from the group. A deleted user does not become an owner.
 func (c *Controller) own(ctx context.Context, g *v1alpha1.Group) (settled bool, err error) {
 	ref, is := owner.Expected(g)
 	if !is || c.ownerDue(g) > 0 {
@@ -39,7 +39,7 @@ func (c *Controller) own(ctx context.Context, g *v1alpha1.Group) (settled bool, 
 		if err := controllerutil.SetOwnerReference(g, m, c.frame.Client.Scheme()); err != nil {
 			return false, fmt.Errorf("setting the owner of Membership %s: %w", m.Name, err)
 		}
-		// It is one that REST makes, and goes with the user as those do.
+		// It counts as created over REST, and is deleted with the user.
 		if err := c.frame.Client.Create(ctx, m, declare.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
 			return false, fmt.Errorf("making %s the owner: %w", u.Spec.Username, err)
 		}
@@ -48,7 +48,7 @@ func (c *Controller) own(ctx context.Context, g *v1alpha1.Group) (settled bool, 
 	return true, nil
 }
 
-// awaitOwner looks again when it is time to make the owner.
+// awaitOwner schedules a reconcile for the time at which the owner must be created.
 func (c *Controller) awaitOwner(_ context.Context, g *v1alpha1.Group) error {
 	if _, is := owner.Expected(g); !is {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// The project of a job token scope cannot change, but a path may come to lead to another one.
+// The project of a job token scope cannot change, but a path can later lead to another project.
 var _ = Describe("A job token scope:", func() {
 	forge.DescribeHolder("the scope of a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.JobTokenScope("old").Of(website).Open().Build()

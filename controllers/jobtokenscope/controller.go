@@ -1,5 +1,5 @@
-// Package jobtokenscope reconciles job token scopes: it shows which projects they let in. They are enforced by what is
-// declared, not by what this controller has written.
+// Package jobtokenscope reconciles job token scopes: it shows the projects that they admit. Scopes are enforced by their declarations, not
+// by what this controller writes.
 package jobtokenscope
 
 import (
@@ -42,18 +42,18 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one job token scope up to date.
+// Reconcile reconciles one job token scope.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.JobTokenScope) (reconcile.Result, error) {
 	return c.frame.Run(ctx, s, forget, frame.InScope(c.frame, c.claim, c.resolve))
 }
 
-// forget takes back what is shown, but for what entries have led to.
+// forget clears the status, except what entries have led to.
 func forget(_ context.Context, s *v1alpha1.JobTokenScope) error {
 	s.Status = v1alpha1.JobTokenScopeStatus{CommonStatus: s.Status.CommonStatus, RecordedAllowlist: recorded(s)}
 	return nil
 }
 
-// claim keeps a project from having two scopes.
+// claim prevents a project from having two scopes.
 func (c *Controller) claim(ctx context.Context, s *v1alpha1.JobTokenScope, of catalog.Scope) error {
 	s.Status.TargetPath = of.Path()
 	holder, err := jobtoken.ScopeOf(ctx, c.frame.Catalog, of)
@@ -63,7 +63,7 @@ func (c *Controller) claim(ctx context.Context, s *v1alpha1.JobTokenScope, of ca
 	return c.frame.Take(ctx, s, holder, claim.JobTokenScope(of.Project.UID), "the job token scope of %s", of.Path())
 }
 
-// resolve shows what each entry leads to. That the project cannot be reached is said before what is wrong with entries.
+// resolve sets what each entry leads to. If the project cannot be reached, that is reported before problems with entries.
 func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope, of catalog.Scope) error {
 	unresolved, err := c.entries(ctx, s)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Controller) resolve(ctx context.Context, s *v1alpha1.JobTokenScope, of 
 	return unresolved
 }
 
-// entries shows what each entry leads to. Those that lead nowhere let nobody in, and are all named; the others count.
+// entries sets what each entry leads to. Entries that lead nowhere admit nobody and are all named; the others count.
 func (c *Controller) entries(ctx context.Context, s *v1alpha1.JobTokenScope) (unresolved, err error) {
 	var names, replaced []string
 	for i, e := range s.Spec.Allowlist {
@@ -111,7 +111,7 @@ func (c *Controller) entries(ctx context.Context, s *v1alpha1.JobTokenScope) (un
 	return frame.Waiting(v1alpha1.ReasonReferenceNotFound, "%s", strings.Join(wrong, "; ")), nil
 }
 
-// recorded is what the status says of where entries led that are still declared.
+// recorded returns the part of the status that says where the declared entries have led.
 func recorded(s *v1alpha1.JobTokenScope) (led []v1alpha1.AllowlistEntry) {
 	for _, e := range s.Spec.Allowlist {
 		if r := jobtoken.LedTo(s, e); r != nil && !slices.Contains(led, v1alpha1.AllowlistEntry{ProjectRef: *r}) {
@@ -121,7 +121,7 @@ func recorded(s *v1alpha1.JobTokenScope) (led []v1alpha1.AllowlistEntry) {
 	return led
 }
 
-// record keeps which project a path or id has led to, for as long as the entry stays as it is.
+// record records to which project a path or id has led, for as long as the entry does not change.
 func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Project) {
 	if e.ProjectRef.Name != "" || e.ProjectRef.UID != "" {
 		return
@@ -134,8 +134,8 @@ func record(s *v1alpha1.JobTokenScope, e v1alpha1.AllowlistEntry, p *v1alpha1.Pr
 	led.UID = string(p.UID)
 }
 
-// tells reports whether whoever reads the scope may learn the path of an id, and the id of a path: of a project in the same
-// namespace, and of one that everybody sees.
+// tells reports whether everyone who can read the scope may learn the path for an id, and the id for a path. That is so for a project in
+// the same namespace, and for a project that everybody can see.
 func tells(s *v1alpha1.JobTokenScope, allowed catalog.Scope) bool {
 	p := allowed.Project
 	return p.Namespace == s.Namespace || catalog.Visibility(p.Spec.Visibility, allowed.Groups) == v1alpha1.VisibilityPublic

@@ -124,7 +124,7 @@ var _ = Describe("An entry of a job token scope", func() {
 })
 
 var _ = Describe("An entry by path or id of a project in another namespace", func() {
-	// replace has another project of the other namespace in the place of the one that was let in.
+	// replace replaces the admitted project with another one of the other namespace.
 	replace := func() *v1alpha1.Project {
 		GinkgoHelper()
 		id := tool.Spec.ID

@@ -13,8 +13,8 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and bolt and tool those of another one. A job token scope needs no more
-	// than that they are declared.
+	// acme and website are a team's group and project, and bolt and tool are another team's. Their declarations suffice for a job token
+	// scope.
 	acme, bolt    *v1alpha1.Group
 	website, tool *v1alpha1.Project
 )

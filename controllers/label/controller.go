@@ -1,4 +1,5 @@
-// Package label reconciles labels: it shows their colors, and that a project has each title once, its groups' labels included.
+// Package label reconciles labels: it shows their colors, and ensures that a project has each title only once, including the labels of its
+// groups.
 package label
 
 import (
@@ -35,12 +36,12 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one label up to date.
+// Reconcile reconciles one label.
 func (c *Controller) Reconcile(ctx context.Context, l *v1alpha1.Label) (reconcile.Result, error) {
 	return c.frame.Run(ctx, l, show, frame.InScope(c.frame, place, check, c.claim, frame.Reachable(c.frame)))
 }
 
-// show shows what the color is, and takes back what follows from the project or group.
+// show sets the color in the status, and clears what depends on the project or group.
 func show(_ context.Context, l *v1alpha1.Label) error {
 	hex, isColor := label.Hex(l.Spec.Color)
 	l.Status.Color, l.Status.TextColor, l.Status.TargetPath = hex, "", ""
@@ -62,7 +63,7 @@ func check(_ context.Context, l *v1alpha1.Label, _ catalog.Scope) error {
 	return nil
 }
 
-// claim keeps a title from being there twice for a project.
+// claim prevents a project from having the same title twice.
 func (c *Controller) claim(ctx context.Context, l *v1alpha1.Label, s catalog.Scope) error {
 	holder, err := label.Holder(ctx, c.frame.Catalog, s, l.Spec.Title)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Nothing that a membership claims can change, but a path in it may come to lead to another group or user.
+// A membership's claims are immutable, but a path in it can later lead to another group or user.
 var _ = Describe("A membership:", func() {
 	contest := func(claim func(m *v1alpha1.Membership), seize func(ada *v1alpha1.User, web *v1alpha1.Group)) func() forge.Contest {
 		return func() forge.Contest {

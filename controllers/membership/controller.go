@@ -1,4 +1,4 @@
-// Package membership reconciles memberships: whom they are of, and the role that comes out.
+// Package membership reconciles memberships: their users, and the resulting roles.
 package membership
 
 import (
@@ -26,7 +26,7 @@ type Controller struct {
 	frame   *frame.Frame[*v1alpha1.Membership]
 }
 
-// New returns the controller; o removes what is left of users who are gone.
+// New returns the controller. o removes the objects of deleted users.
 func New(b frame.Base, o *orphan.Collector, clk clock.PassiveClock) *Controller {
 	return &Controller{orphans: o, clock: clk, frame: frame.New(b, frame.WithClaims(catalog.MembershipClaims))}
 }
@@ -39,27 +39,27 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	members := &v1alpha1.MembershipList{}
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.User{}, c.frame.Catalog.Referrers(members, catalog.IndexUser)).
-		// A membership of a group changes the role that comes out further down; one of a project only there.
+		// A membership of a group changes the resulting roles further down; a membership of a project only in that project.
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexMember, c.projectMember)).
-		// Only its readiness tells that one further up has expired.
+		// Only the readiness shows that a membership further up has expired.
 		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(members, catalog.IndexUser, c.groupMember)).
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one membership up to date.
+// Reconcile reconciles one membership.
 func (c *Controller) Reconcile(ctx context.Context, m *v1alpha1.Membership) (reconcile.Result, error) {
 	return c.frame.Run(ctx, m, c.resolveUser, frame.InScope(c.frame, frame.Reachable(c.frame), c.show), c.expire)
 }
 
-// resolveUser takes back what is shown, and says whether there is the user.
+// resolveUser clears the status, and checks that the user exists.
 func (c *Controller) resolveUser(ctx context.Context, m *v1alpha1.Membership) error {
 	m.Status.UserID, m.Status.TargetPath, m.Status.EffectiveRole = 0, "", ""
 	_, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
 	return c.orphans.Unresolved(ctx, m, "userRef", m.Spec.UserRef, err)
 }
 
-// show shows whom the membership is of and what role comes out, if it is the only one of the user.
+// show sets the user and the resulting role, if the user has no other membership in the target.
 func (c *Controller) show(ctx context.Context, m *v1alpha1.Membership, s catalog.Scope) error {
 	u, err := c.frame.Catalog.User(ctx, m.Spec.UserRef)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Controller) show(ctx context.Context, m *v1alpha1.Membership, s catalog
 	return nil
 }
 
-// declared is the API's name of a role; empty for none.
+// declared returns the API's name of a role; empty if there is none.
 func declared(r role.Role) v1alpha1.Role {
 	if r == role.None {
 		return ""
@@ -89,7 +89,7 @@ func declared(r role.Role) v1alpha1.Role {
 	return v1alpha1.Role(r.String())
 }
 
-// expire shows a membership that has ended, and looks again when that will be.
+// expire sets the condition of a membership that has ended, and schedules a reconcile for that time.
 func (c *Controller) expire(_ context.Context, m *v1alpha1.Membership) error {
 	if m.Spec.ExpiresAt == nil {
 		return nil

@@ -22,7 +22,7 @@ var _ = Describe("A membership", func() {
 		web = forge.Group("web").Below(acme).Build()
 		site = forge.Project("site").In(web).Build()
 	})
-	// given makes all of them, without a repository: memberships have no need of one.
+	// given creates all of them, without a repository, which memberships do not need.
 	given := func() {
 		GinkgoHelper()
 		f.Create(ada, acme, web, site)

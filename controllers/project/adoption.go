@@ -22,9 +22,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
-// adopt takes over the repository that an earlier project of the same declaration has left, or the one that the project names,
-// before the project gets one of its own. Each of its parts can be repeated: the RetainedRepository says first who takes it, and
-// goes last.
+// adopt takes over the repository that an earlier project with the same declaration has left, or the one that the project names, before the
+// project gets its own. Each step can be repeated: the RetainedRepository first records who takes it, and is removed last.
 func (c *Controller) adopt(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Status.Storage != "" {
 		r, err := c.adopting(ctx, p)
@@ -43,7 +42,7 @@ func (c *Controller) adopt(ctx context.Context, p *v1alpha1.Project) error {
 	return c.takeOver(ctx, p, r)
 }
 
-// adopting returns the repository that a project began to take over, and has not finished; nil if there is none.
+// adopting returns the repository that a project has begun but not finished to take over; nil if there is none.
 func (c *Controller) adopting(ctx context.Context, p *v1alpha1.Project) (*v1alpha1.RetainedRepository, error) {
 	if p.Status.AdoptedRepository == "" {
 		return nil, nil
@@ -62,7 +61,7 @@ func adoptedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
 	return r.Status.AdoptedBy != nil && r.Status.AdoptedBy.UID == string(p.UID)
 }
 
-// claim writes down who takes the repository. The lock keeps out whoever purges it, or takes it, at the same time.
+// claim records which project takes the repository. The optimistic lock prevents a concurrent purge or takeover.
 func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
 	if adoptedBy(r, p) {
 		return nil
@@ -77,14 +76,14 @@ func (c *Controller) claim(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 		return fmt.Errorf("claiming RetainedRepository %s: %w", r.Name, err)
 	}
 	c.frame.Events.Eventf(p, claimed, corev1.EventTypeNormal, "Adopted", "Adopt", "%s", what)
-	// Nobody else chooses it, and this project nothing else, before the cache shows it.
+	// Until the cache shows it, no other project can choose it, and this project cannot choose another one.
 	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(r), claimed); err != nil {
 		return fmt.Errorf("waiting for the cache to show RetainedRepository %s: %w", r.Name, err)
 	}
 	return nil
 }
 
-// takeOver gives the project the repository that it has claimed. Its default branch is protected before anybody reaches it.
+// takeOver gives the project the repository that it has claimed. Its default branch is protected before anybody can reach it.
 func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
 	if p.Status.Storage == "" {
 		before := p.DeepCopy()
@@ -113,7 +112,7 @@ func (c *Controller) takeOver(ctx context.Context, p *v1alpha1.Project, r *v1alp
 	if err != nil {
 		return err
 	}
-	if from.Check() == nil { // another volume may be mounted than the one that it is on
+	if from.Check() == nil { // a volume other than the repository's may be mounted
 		if err := c.own(ctx, p); err != nil {
 			return err
 		}
@@ -144,8 +143,8 @@ func (c *Controller) forget(ctx context.Context, r *v1alpha1.RetainedRepository)
 	return nil
 }
 
-// succeed puts the project in the place of the deleted one where others have let that in by its id and UID, over REST. That is not for
-// a project of somebody else, to whom an administrator gives the repository.
+// succeed updates job token scopes that admitted the deleted project by its id and UID over REST, so that they admit the new one. It does
+// not do so for the project of another tenant to whom an administrator gives the repository.
 func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) error {
 	was := r.Spec.Project
 	if p.Namespace != was.Namespace || p.RESTID() != was.ID {
@@ -167,7 +166,7 @@ func (c *Controller) succeed(ctx context.Context, p *v1alpha1.Project, r *v1alph
 	return nil
 }
 
-// succeedIn is succeed for one job token scope: in the entries that have the UID, and in what the status says of where others led.
+// succeedIn is succeed for one job token scope: it changes the entries with the UID, and what the status says about where others have led.
 func (c *Controller) succeedIn(ctx context.Context, j *v1alpha1.JobTokenScope, p *v1alpha1.Project, was v1alpha1.FormerProject) error {
 	written := j.DeepCopy()
 	for i := range written.Spec.Allowlist {
@@ -192,7 +191,7 @@ func (c *Controller) succeedIn(ctx context.Context, j *v1alpha1.JobTokenScope, p
 	return c.frame.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// release gives back what a project that is being deleted has claimed and not taken. It reports whether there was such a thing.
+// release releases a repository that a project that is being deleted has claimed but not taken. It reports whether there was one.
 func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, error) {
 	taken, err := retained.TakenBy(ctx, c.frame.Catalog, p)
 	if err != nil {
@@ -217,7 +216,7 @@ func (c *Controller) release(ctx context.Context, p *v1alpha1.Project) (bool, er
 	return false, nil
 }
 
-// moved reports whether a repository is at the place of the project that takes it, and not at its own any more.
+// moved reports whether a repository is at the path of the project that takes it, and no longer at its own.
 func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) (bool, error) {
 	if repository.Path(p) == repository.PathOfRetained(r) {
 		return false, nil
@@ -236,7 +235,7 @@ func (c *Controller) moved(ctx context.Context, p *v1alpha1.Project, r *v1alpha1
 	}
 }
 
-// namespaceUID is that of the namespace which is there now. The cache may still show the one before.
+// namespaceUID returns the UID of the current namespace. The cache may still show an earlier one.
 func (c *Controller) namespaceUID(ctx context.Context, name string) (types.UID, error) {
 	ns, err := c.namespace(ctx, name)
 	return ns.UID, err
@@ -249,8 +248,8 @@ func (c *Controller) namespace(ctx context.Context, name string) (ns corev1.Name
 	return ns, nil
 }
 
-// onRetained maps a retained repository to the projects that it may concern: those of its namespace that have no repository yet, those
-// that it names, and, when it goes, those that wait for room.
+// onRetained maps a retained repository to the projects that it may affect: those of its namespace without a repository, those that it
+// names, and, when it is removed, those that wait for room.
 func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconcile.Request {
 	r := obj.(*v1alpha1.RetainedRepository)
 	found, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, "")
@@ -272,14 +271,14 @@ func (c *Controller) onRetained(ctx context.Context, obj client.Object) []reconc
 	return requests
 }
 
-// identifier gives a project the id of the repository that it takes over, where nobody else has it.
+// identifier gives a project the id of the repository that it takes over, unless another object has the id.
 type identifier struct {
 	frame.Allocator
 	controller *Controller
 }
 
-// Allocate returns the id of the repository that obj takes over, or a new one. While it is not decided which repository that is, obj
-// gets none, so that it can still have the one that comes with it.
+// Allocate returns the id of the repository that obj takes over, or a new one. Until it is decided which repository that is, obj gets none,
+// so that it can still get the id of its repository.
 func (i identifier) Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error) {
 	p := obj.(*v1alpha1.Project)
 	path := ""
@@ -304,7 +303,7 @@ func (i identifier) Allocate(ctx context.Context, obj v1alpha1.Identified) (int6
 	return i.Allocator.Allocate(ctx, obj)
 }
 
-// inherit returns the id of a repository for the one project that takes it, and has a place for it.
+// inherit returns the id of a repository for the one project that takes it and has a place for it.
 func (i identifier) inherit(ctx context.Context, p *v1alpha1.Project, r *v1alpha1.RetainedRepository) (int64, error) {
 	if err := i.controller.place(ctx, p.DeepCopy()); err != nil {
 		return 0, err

@@ -26,7 +26,7 @@ const (
 	polling = 10 * time.Millisecond
 )
 
-// leave makes a project ready, with a commit in it, deletes it, and returns what it has left and the commit.
+// leave makes a project ready with a commit, deletes it, and returns the retained repository and the commit.
 func leave(p *v1alpha1.Project) (left *v1alpha1.RetainedRepository, commit string) {
 	GinkgoHelper()
 	f.Create(p)
@@ -37,7 +37,7 @@ func leave(p *v1alpha1.Project) (left *v1alpha1.RetainedRepository, commit strin
 	return only(), commit
 }
 
-// drop deletes a project, which goes in one reconcile.
+// drop deletes a project, which takes one reconcile.
 func drop(p *v1alpha1.Project) {
 	GinkgoHelper()
 	f.Delete(p)
@@ -46,7 +46,7 @@ func drop(p *v1alpha1.Project) {
 	f.ExpectGone(p)
 }
 
-// retained are all that there are.
+// retained returns all retained repositories.
 func retained() []v1alpha1.RetainedRepository {
 	GinkgoHelper()
 	var list v1alpha1.RetainedRepositoryList
@@ -54,7 +54,7 @@ func retained() []v1alpha1.RetainedRepository {
 	return list.Items
 }
 
-// namespaceUID is that of the team's namespace.
+// namespaceUID returns the UID of the team's namespace.
 func namespaceUID() types.UID {
 	GinkgoHelper()
 	var ns corev1.Namespace
@@ -62,7 +62,7 @@ func namespaceUID() types.UID {
 	return ns.UID
 }
 
-// only is the one that there is.
+// only returns the only retained repository.
 func only() *v1alpha1.RetainedRepository {
 	GinkgoHelper()
 	all := retained()
@@ -70,7 +70,7 @@ func only() *v1alpha1.RetainedRepository {
 	return &all[0]
 }
 
-// records are the files by which the shard says what it retains.
+// records returns the files in which the shard records what it retains.
 func records() []string {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(shard.Spec.Path, ".retained", "*"))
@@ -78,10 +78,10 @@ func records() []string {
 	return files
 }
 
-// expectAdopted expects that a project has the repository with the commit, and that nothing of the record is left.
+// expectAdopted expects that a project has the repository with the commit, and that the record is gone.
 func expectAdopted(p *v1alpha1.Project, commit string) {
 	GinkgoHelper()
-	// The first reconcile waits for the garbage collector to take the protection that the deleted project has left.
+	// The first reconcile waits until the garbage collector has removed the protection of the deleted project.
 	Eventually(func() ([]v1alpha1.RetainedRepository, error) {
 		_, err := f.ReconcileOnce(p)
 		for i := range retained() {
@@ -105,7 +105,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 		web := forge.Project("website").In(acme).Build()
 		was := web.DeepCopy()
 		r, commit := leave(web)
-		was.Spec.ID, was.UID = r.Spec.Project.ID, "" // ids are never given twice
+		was.Spec.ID, was.UID = r.Spec.Project.ID, "" // ids are never reused
 		Expect(r.Spec.Project).To(And(
 			HaveField("Namespace", namespace), HaveField("NamespaceUID", string(namespaceUID())), HaveField("Name", "website"),
 			HaveField("UID", Not(BeEmpty())), HaveField("ID", BeNumerically(">", 0)), HaveField("FullPath", "acme/website"),
@@ -234,7 +234,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 			Expect(only().UID).To(Equal(r.UID))
 
 			f.Change(again, func() { again.Spec.AdoptRepository = v1alpha1.AdoptNone })
-			// An import would take its time.
+			// An import would take too long.
 			f.Change(again, func() { again.Spec.ImportURL = "" })
 			f.ExpectReady(again)
 			Expect(again.Status.HeadCommit).To(BeEmpty())
@@ -291,7 +291,7 @@ var _ = Describe("A project that is deleted and applied again", func() {
 })
 
 var _ = Describe("A retained repository", func() {
-	// renew deletes the namespace of the team, and makes another one of its name.
+	// renew deletes the namespace of the team, and creates another one of the same name.
 	renew := func() {
 		GinkgoHelper()
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
@@ -553,7 +553,7 @@ var _ = Describe("A crash", func() {
 	})
 })
 
-// claimedBy writes down that a project takes a retained repository, as it does first.
+// claimedBy records that a project takes a retained repository, which is its first step.
 func claimedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) {
 	GinkgoHelper()
 	patch := client.MergeFrom(r.DeepCopy())

@@ -58,7 +58,7 @@ var _ = Describe("The audit log", func() {
 	})
 })
 
-// repositoryActions are the lines of what was done to repositories.
+// repositoryActions returns the events about repositories.
 func repositoryActions(all []audit.Event) []audit.Event {
 	const actions = " init import set-head destroy move "
 	var found []audit.Event

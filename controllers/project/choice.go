@@ -17,8 +17,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
-// choose returns the retained repository that a project takes over, or nil when it begins with one of its own. Where that is not for
-// Forgeplane to decide, it says how to. fullPath is that of the project, empty where it is not known yet.
+// choose returns the retained repository that a project takes over, or nil if it gets a new one. If Forgeplane cannot decide that, the
+// error says how the user can. fullPath is the project's; empty if it is not known yet.
 func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath string) (*v1alpha1.RetainedRepository, error) {
 	if err := c.awaitRecord(ctx, p); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (c *Controller) choose(ctx context.Context, p *v1alpha1.Project, fullPath s
 	return choice{p, fullPath, namespace}.of(candidates)
 }
 
-// awaitEnd waits until the projects that leave the repositories are gone: until then they have the id, and the path.
+// awaitEnd waits until the projects that leave the repositories are gone, because they hold the id and the path until then.
 func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.RetainedRepository) error {
 	for _, r := range candidates {
 		was := r.Spec.Project
@@ -59,8 +59,8 @@ func (c *Controller) awaitEnd(ctx context.Context, candidates []*v1alpha1.Retain
 	return nil
 }
 
-// concerned are the retained repositories that a project may take over, or has begun to: those of projects of its name or its full
-// path, that it names, or that name it.
+// concerned returns the retained repositories that a project may take over or has begun to: repositories of projects with its name or full
+// path, those that it names, and those that name it.
 func concerned(all []*v1alpha1.RetainedRepository, p *v1alpha1.Project, fullPath string) (some []*v1alpha1.RetainedRepository) {
 	for _, r := range all {
 		if r.Status.AdoptedBy != nil && !adoptedBy(r, p) {
@@ -83,26 +83,26 @@ func samePath(r *v1alpha1.RetainedRepository, fullPath string) bool {
 	return fullPath != "" && strings.EqualFold(r.Spec.Project.FullPath, fullPath)
 }
 
-// byName reports whether the project says that it takes over the repository.
+// byName reports whether the project declares that it takes over the repository.
 func byName(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
 	return p.Spec.AdoptRepository == r.Name || p.Spec.AdoptRepository == r.Spec.Project.Name
 }
 
-// meant reports whether an administrator says that the project can have the repository.
+// meant reports whether an administrator has given the repository to the project.
 func meant(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) bool {
 	return r.Spec.AdoptBy != nil && r.Spec.AdoptBy.Namespace == p.Namespace && r.Spec.AdoptBy.Name == p.Name
 }
 
-// choice is that of one project.
+// choice is the choice of a repository for one project.
 type choice struct {
 	project  *v1alpha1.Project
 	fullPath string
-	// namespace is the UID of the project's.
+	// namespace is the UID of the project's namespace.
 	namespace types.UID
 }
 
-// of chooses from the candidates: what is claimed already, what an administrator gives, what the project names, and what a project of
-// the same declaration has left, in this order.
+// of chooses from the candidates, in this order: a repository that is already claimed, one that an administrator gives, one that the
+// project names, and one that a project with the same declaration has left.
 func (c choice) of(candidates []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
 	p := c.project
 	var left []*v1alpha1.RetainedRepository
@@ -133,7 +133,7 @@ func (c choice) of(candidates []*v1alpha1.RetainedRepository) (*v1alpha1.Retaine
 	return c.same(own, left)
 }
 
-// chosen is the repository that the project names, if there is one: by its own name, or by that of the project that it was of.
+// chosen returns the repository that the project names, if it exists: by its own name, or by the name of its former project.
 func (c choice) chosen(own []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
 	for _, r := range own {
 		if r.Name == c.project.Spec.AdoptRepository {
@@ -147,7 +147,7 @@ func (c choice) chosen(own []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRe
 	return c.one(some, fmt.Sprintf("several projects named %s have left a repository", c.project.Spec.AdoptRepository))
 }
 
-// one takes the only one, if it fits.
+// one returns the only repository, if it fits.
 func (c choice) one(some []*v1alpha1.RetainedRepository, several string) (*v1alpha1.RetainedRepository, error) {
 	if len(some) > 1 {
 		return nil, undecided("%s: %s", several, decide(some))
@@ -158,8 +158,8 @@ func (c choice) one(some []*v1alpha1.RetainedRepository, several string) (*v1alp
 	return some[0], nil
 }
 
-// same is what a project of the same declaration has left: of several of its name, the one whose id it pins. A namespace that was made
-// anew may belong to somebody else.
+// same returns the repository that a project with the same declaration has left. If there are several with its name, it is the one whose id
+// the project pins. A namespace that was created again may belong to another tenant.
 func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.RetainedRepository, error) {
 	p := c.project
 	mine := filter(own, func(r *v1alpha1.RetainedRepository) bool { return sameName(r, p) })
@@ -190,7 +190,7 @@ func (c choice) same(own, left []*v1alpha1.RetainedRepository) (*v1alpha1.Retain
 		"in its adoptBy, or purge it by deleting it; to start with a new repository, set adoptRepository: None", p.Namespace, others[0].Name)
 }
 
-// differs says in what a declaration is not the one that has left a repository.
+// differs says in what the declaration differs from that of the former project.
 func (c choice) differs(r *v1alpha1.RetainedRepository) string {
 	p, was := c.project, r.Spec.Project
 	switch {
@@ -206,7 +206,7 @@ func (c choice) differs(r *v1alpha1.RetainedRepository) string {
 	return unfit(r, p)
 }
 
-// unfit says why a project cannot have a repository, even where that is wanted.
+// unfit says why a project cannot have a repository even if it is requested.
 func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
 	switch was := r.Spec.Project; {
 	case p.Spec.Storage != "" && p.Spec.Storage != r.Spec.Storage:
@@ -217,7 +217,7 @@ func unfit(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) string {
 	return ""
 }
 
-// refuseID keeps a project that begins anew off the place of a retained repository.
+// refuseID prevents a project with a new repository from using the path of a retained one.
 func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
 	for _, r := range left {
 		if repository.PathOfRetained(r) == repository.Path(c.project) {
@@ -227,10 +227,10 @@ func (c choice) refuseID(left []*v1alpha1.RetainedRepository) error {
 	return nil
 }
 
-// mostNamed is how many retained repositories a message names: a condition is to stay readable.
+// mostNamed is the maximum number of retained repositories in a message, so that conditions remain readable.
 const mostNamed = 5
 
-// decide says how to. What was left last comes first, as most people want that.
+// decide explains how the user can choose. The most recent repository comes first, because most users want it.
 func decide(some []*v1alpha1.RetainedRepository) string {
 	some = slices.SortedFunc(slices.Values(some), func(a, b *v1alpha1.RetainedRepository) int {
 		return cmp.Or(b.Spec.RetainedAt.Compare(a.Spec.RetainedAt.Time), cmp.Compare(b.Spec.Project.ID, a.Spec.Project.ID), strings.Compare(a.Name, b.Name))

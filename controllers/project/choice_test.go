@@ -62,7 +62,7 @@ var _ = Describe("A retained repository that two projects name", func() {
 })
 
 var _ = Describe("Where several deleted projects have left a repository", func() {
-	// left is a record as a project leaves one, in this namespace, without a repository: enough to be asked about.
+	// left returns a record like that of a deleted project in this namespace, without a repository, which suffices for a choice.
 	left := func(name, path string, id int64) *v1alpha1.RetainedRepository {
 		GinkgoHelper()
 		p := forge.Project(path).In(acme).Named(name).ID(id).Build()
@@ -73,7 +73,7 @@ var _ = Describe("Where several deleted projects have left a repository", func()
 		return r
 	}
 
-	// twice makes a project, deletes it, makes it anew with a repository of its own, and deletes that.
+	// twice creates a project, deletes it, creates it again with a new repository, and deletes that.
 	twice := func() (first, second *v1alpha1.RetainedRepository, commits [2]string) {
 		GinkgoHelper()
 		first, commits[0] = leave(forge.Project("website").In(acme).Build())

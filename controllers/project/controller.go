@@ -1,4 +1,4 @@
-// Package project reconciles projects: it makes or imports their repositories and keeps HEAD where it is declared.
+// Package project reconciles projects: it creates or imports their repositories, and sets HEAD as declared.
 package project
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+	"github.com/prometheus/client_golang/prometheus" // the library behind controller-runtime's own metrics
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -30,27 +30,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Finalizer keeps a project until its repository is gone, or left behind on purpose.
+// Finalizer keeps a project until its repository is removed or retained.
 const Finalizer = "forgeplane.dev/repository"
 
-// defaultBranch is that of a repository for which nobody names one.
+// defaultBranch is the default branch of a repository if the project does not name one.
 const defaultBranch = "main"
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
-	// Secrets reads Secrets past the cache, which does not hold those of tenants.
+	// Secrets reads Secrets past the cache, which does not contain those of tenants.
 	Secrets client.Reader
-	// Live reads past the cache what must not be old.
+	// Live reads past the cache what must be current.
 	Live client.Reader
-	// Clock times the attempts of imports.
+	// Clock measures the delays between attempts of imports.
 	Clock clock.PassiveClock
-	// AllowFileImport lets importURL name directories of this machine: for development only.
+	// AllowFileImport allows importURL to name directories of this machine, for development only.
 	AllowFileImport bool
-	// Egress is the way to what importURL names.
+	// Egress is the proxy to the hosts in importURL.
 	Egress *egress.Proxy
-	// Retention is how much deleted projects may leave.
+	// Retention limits what deleted projects may leave.
 	Retention quota.Retention
-	// Metrics is where the slots of imports are registered; nil for nowhere.
+	// Metrics is the registry for the slots of imports; it may be nil.
 	Metrics prometheus.Registerer
 }
 
@@ -63,7 +63,7 @@ type Controller struct {
 	frame        *frame.Frame[*v1alpha1.Project]
 	// tidied has the UIDs of projects whose repository this process has tidied.
 	tidied sync.Map
-	// cluster is what the cluster is known by; nil before somebody has asked.
+	// cluster is the identity of the cluster; nil until it is first needed.
 	cluster atomic.Pointer[types.UID]
 }
 
@@ -103,7 +103,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	all := &v1alpha1.ProjectList{}
 	w := c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.Group{}, c.frame.Catalog.Referrers(all, catalog.IndexGroup)).
-		// The visibility of a group reaches further down than its children.
+		// The visibility of a group affects more than its children.
 		OnDeclared(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexGroup, c.frame.Catalog.KeysBelow)).
 		OnReleased(&v1alpha1.Group{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
 		OnReleased(&v1alpha1.Project{}, c.frame.Catalog.Peers(all, catalog.IndexClaim, c.frame.Catalog.ClaimKeys)).
@@ -116,12 +116,12 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return frame.OnEnded(w, c.importer.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one project up to date.
+// Reconcile reconciles one project.
 func (c *Controller) Reconcile(ctx context.Context, p *v1alpha1.Project) (reconcile.Result, error) {
 	return c.frame.Run(ctx, p, c.place, c.checkBranch, c.recallStorage, c.adopt, c.chooseStorage, c.provide, c.observe, c.setHead, c.protectDefault)
 }
 
-// place puts the full path in force, unless it is not to be had.
+// place puts the full path into force, unless it is not available.
 func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 	p.Status.ReadOnly = p.Spec.ReadOnly || p.Spec.Archived
 	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
@@ -136,7 +136,7 @@ func (c *Controller) place(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// checkBranch refuses what the schema cannot: names that Git does not take.
+// checkBranch rejects names that the schema accepts but Git does not.
 func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" {
 		return nil
@@ -147,7 +147,7 @@ func (c *Controller) checkBranch(_ context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// provide makes or imports the repository, once.
+// provide creates or imports the repository, once.
 func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	repo, err := c.repositories.Of(ctx, p)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	}
 	switch err := repo.Check(); {
 	case err == nil:
-		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves what is on it
+		if err := c.own(ctx, p); err != nil { // a shard that is full or read-only still serves its repositories
 			log.FromContext(ctx).Error(err, "Recording on the shard which project the repository belongs to", "storage", p.Status.Storage)
 		}
 		return c.tidy(ctx, p, repo)
@@ -177,7 +177,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	if branch == "" {
 		branch = defaultBranch
 	}
-	// Nobody finds the repository before its default branch is protected.
+	// The repository cannot be found before its default branch is protected.
 	if p.Status.ProtectedDefaultBranch == "" {
 		if err := c.protect(ctx, p, branch); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (c *Controller) provide(ctx context.Context, p *v1alpha1.Project) error {
 	return nil
 }
 
-// tidy removes what a crash has left in the repository, once in the life of this process.
+// tidy removes what a crash has left in the repository, once per process.
 func (c *Controller) tidy(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if _, done := c.tidied.LoadOrStore(p.UID, true); done {
 		return nil
@@ -206,7 +206,7 @@ func (c *Controller) observe(ctx context.Context, p *v1alpha1.Project) error {
 	return c.repositories.Observe(ctx, p)
 }
 
-// setHead makes HEAD, as it was observed, name the declared default branch.
+// setHead makes HEAD name the declared default branch if the observed HEAD does not.
 func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Spec.DefaultBranch == "" || p.Spec.DefaultBranch == p.Status.DefaultBranch {
 		return nil
@@ -221,7 +221,7 @@ func (c *Controller) setHead(ctx context.Context, p *v1alpha1.Project) error {
 	return c.repositories.Observe(ctx, p)
 }
 
-// remove lets the repository go with the project, or stay; the shard does not say any more then that the project has it.
+// remove removes or retains the repository of a project that is being deleted, and removes the shard's record that the project has it.
 func (c *Controller) remove(ctx context.Context, p *v1alpha1.Project) error {
 	if err := c.recallStorage(ctx, p); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (c *Controller) leave(ctx context.Context, p *v1alpha1.Project) error {
 	case errors.Is(err, repository.ErrNoStorage):
 		return nil
 	case errors.Is(err, catalog.ErrNotFound):
-		return c.retain(ctx, p, nil) // nobody can say any more where it is
+		return c.retain(ctx, p, nil) // its location is no longer known
 	case err != nil:
 		return err
 	case p.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain:

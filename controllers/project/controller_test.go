@@ -179,7 +179,8 @@ var _ = Describe("The full path of a project", func() {
 	It("belongs to the oldest claim, and passes on when the holder is renamed", func() {
 		one := forge.Project("website").In(acme).Named("one").Build()
 		two := forge.Project("WEBSITE").InPath(namespace, "acme").Named("two").Build()
-		// Of two of the same second the first to be made may be the younger one: it would have a storage before the other is there.
+		// Of two projects that are created in the same second, the first may count as the younger one. It would then have a storage before
+		// the other exists.
 		f.Create(one, two)
 		f.Run()
 		older, younger := forge.ByAge(one, two)
@@ -340,7 +341,7 @@ var _ = Describe("A project that is deleted", func() {
 	})
 })
 
-// look makes the controller look at an object now, and not when its time has come.
+// look reconciles an object immediately.
 func look(o v1alpha1.Object) {
 	GinkgoHelper()
 	f.Change(o, func() {

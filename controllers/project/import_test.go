@@ -40,7 +40,7 @@ type origin struct {
 	commit string
 	// attempts counts the imports that have begun.
 	attempts atomic.Int32
-	// held keeps the content of repositories below /held back until release is called; waiting counts who waits for it.
+	// held delays the content of repositories below /held until release is called; waiting counts the waiting requests.
 	held    chan struct{}
 	release func()
 	waiting atomic.Int32
@@ -100,7 +100,7 @@ func newOrigin() *origin {
 	return o
 }
 
-// dripPack begins to send a pack, and goes on sending nothing of it, until nobody listens.
+// dripPack sends the beginning of a pack, and then only keeps the connection open until the client disconnects.
 func dripPack(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
 	_, _ = io.WriteString(w, "000dpackfile\n")
@@ -116,7 +116,7 @@ func dripPack(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// secret is one that may be sent to a URL.
+// secret returns a Secret that may be sent to a URL.
 func secret(name, url string, data map[string]string) *corev1.Secret {
 	GinkgoHelper()
 	host, err := credential.Origin(url)

@@ -15,26 +15,26 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// Imports take from seconds to hours, so they run beside the reconciles, a few at once, and fewer of one tenant.
+// Imports take from seconds to hours, so they run outside of reconciles, a few at once, and fewer for one tenant.
 const (
 	importers  = 4
 	importsOf  = 2
 	firstRetry = 10 * time.Second
 	lastRetry  = 10 * time.Minute
-	// limitRetry is for an import that the server does not allow, and that would most likely end in the same way again.
+	// limitRetry is the delay before retrying an import that exceeded a limit of the server, because it would most likely fail again.
 	limitRetry = 24 * time.Hour
 )
 
-// importFunc imports one repository and tells how far it is.
+// importFunc imports one repository and reports its progress.
 type importFunc func(ctx context.Context, progress func(git.Progress)) error
 
-// importer runs imports. It is started by the manager.
+// importer runs imports. The manager starts it.
 type importer struct {
 	*job.Pool[types.UID]
 
-	// tenant says whom the import of a project is counted for.
+	// tenant returns the tenant whose share the import of a project uses.
 	tenant func(*v1alpha1.Project) fair.Key
-	// wake gets the project of each import that has ended.
+	// wake receives the project of each import that has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.Project]
 }
 
@@ -47,7 +47,7 @@ func newImporter(clk clock.PassiveClock, tenant func(*v1alpha1.Project) fair.Key
 	}
 }
 
-// retryAfter is how long it takes until an import that has failed is tried again.
+// retryAfter returns the delay before a failed import is retried.
 func retryAfter(failed int, err error) time.Duration {
 	if git.LastingLimit(err) != "" {
 		return job.Growing(limitRetry, limitRetry)(failed, err)
@@ -55,16 +55,16 @@ func retryAfter(failed int, err error) time.Duration {
 	return job.Growing(firstRetry, lastRetry)(failed, err)
 }
 
-// state is how far an import is.
+// state is the state of an import.
 type state struct {
 	// phase is what git is doing; empty while the import waits for its turn.
 	phase string
-	// err is why the last attempt failed; the next one starts after retry.
+	// err is the error of the last attempt; the next one starts after retry.
 	err   error
 	retry time.Duration
 }
 
-// begin starts the import of a project, unless it is running or its next attempt is not due, and says how far it is.
+// begin starts the import of a project, unless it is running or its next attempt is not due, and returns its state.
 func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 	project := p.DeepCopy()
 	s, _ := i.Begin(p.UID, job.Job{
@@ -82,5 +82,5 @@ func (i *importer) begin(p *v1alpha1.Project, run importFunc) state {
 	return state{phase: s.Progress, err: s.Err, retry: s.Retry}
 }
 
-// forget ends the import of a project that is going away; it reports whether nothing of it runs any more.
+// forget ends the import of a project that is being deleted. It reports whether the import has ended.
 func (i *importer) forget(uid types.UID) bool { return i.Forget(uid) }

@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// line is an importer that runs, with a clock that stands still.
+// line is a running importer with a fake clock.
 type line struct {
 	*importer
 	clock *clocktesting.FakePassiveClock
@@ -43,7 +43,7 @@ func named(name string) *v1alpha1.Project {
 	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-// blocking returns an import that tells when it begins, and ends with what is sent, or with its context.
+// blocking returns an import that signals when it begins, and ends with the error that is sent or with its context.
 func blocking() (run importFunc, began chan func(git.Progress), end chan error) {
 	began, end = make(chan func(git.Progress), 1), make(chan error)
 	return func(ctx context.Context, progress func(git.Progress)) error {
@@ -155,7 +155,7 @@ func TestForgettingEndsAnImport(t *testing.T) {
 	g.Expect(l.forget(p.UID)).To(BeTrue())
 }
 
-// endless has the import of a project run until it is forgotten, and tells of it when it begins.
+// endless begins imports that run until they are forgotten, and that signal when they begin.
 func (l line) endless(began chan string, namespace string, names ...string) {
 	for _, name := range names {
 		p := named(name)
@@ -168,7 +168,7 @@ func (l line) endless(began chan string, namespace string, names ...string) {
 	}
 }
 
-// listen takes what the controller would hear.
+// listen discards the events for the controller.
 func (l line) listen(t *testing.T) {
 	t.Helper()
 	go func() {

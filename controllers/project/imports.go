@@ -13,10 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// progressInterval is how often the progress of an import is written down.
+// progressInterval is the interval at which the progress of an import is written.
 const progressInterval = job.ProgressInterval
 
-// importRepository starts the import, or says how far it is.
+// importRepository starts the import, or reports its state.
 func (c *Controller) importRepository(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if strings.HasPrefix(p.Spec.ImportURL, "file:") && !c.options.AllowFileImport {
 		return frame.Stalled(v1alpha1.ReasonInvalid, "importURL: file URLs are for development only: use http or https")

@@ -14,10 +14,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// recordDelay is when it is looked again whether what a deleted project has left was recorded, if nothing tells before.
+// recordDelay is the interval for checking whether the repository of a deleted project was recorded, if no event says so earlier.
 const recordDelay = 10 * time.Second
 
-// own writes down on the shard that the project has the repository, so that it can be retained even if somebody removes the finalizer.
+// own records on the shard that the project has the repository, so that it can be retained even if somebody removes the finalizer.
 func (c *Controller) own(ctx context.Context, p *v1alpha1.Project) error {
 	return c.repositories.Own(ctx, p, func(ctx context.Context) (at repository.Place, err error) {
 		if at.Namespace, err = c.namespaceUID(ctx, p.Namespace); err != nil {
@@ -28,7 +28,7 @@ func (c *Controller) own(ctx context.Context, p *v1alpha1.Project) error {
 	})
 }
 
-// clusterUID asks what the cluster is known by once: that stays as long as the cluster does.
+// clusterUID returns the identity of the cluster, which never changes. It reads it only once.
 func (c *Controller) clusterUID(ctx context.Context) (types.UID, error) {
 	if known := c.cluster.Load(); known != nil {
 		return *known, nil
@@ -40,8 +40,8 @@ func (c *Controller) clusterUID(ctx context.Context) (types.UID, error) {
 	return found, err
 }
 
-// awaitRecord waits until the repository of an earlier project of the same name is recorded, whose finalizer somebody has removed: until
-// then nobody can say whether this project takes it over.
+// awaitRecord waits until the repository of an earlier project with the same name, whose finalizer somebody has removed, is recorded. Only
+// then is it known whether this project takes it over.
 func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error {
 	left, err := c.repositories.Left(ctx, p)
 	if err != nil || len(left) == 0 {
@@ -62,7 +62,7 @@ func (c *Controller) awaitRecord(ctx context.Context, p *v1alpha1.Project) error
 	return nil
 }
 
-// recorded reports whether a repository has its RetainedRepository, or needs none.
+// recorded reports whether a repository has its RetainedRepository or needs none.
 func (c *Controller) recorded(ctx context.Context, o *repository.Owner, cluster types.UID) (bool, error) {
 	if o.Cluster != cluster {
 		return true, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// owners are the files by which the shard says whose the repositories on it are.
+// owners returns the files in which the shard records the owners of its repositories.
 func owners() []string {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(shard.Spec.Path, ".projects", "*", "*"))
@@ -24,7 +24,7 @@ func owners() []string {
 	return files
 }
 
-// lookThrough has the controller look through what is on the shard, as it does from time to time.
+// lookThrough makes the controller scan the shard, as it does periodically.
 func lookThrough(after time.Duration) {
 	GinkgoHelper()
 	f.Clock.SetTime(f.Clock.Now().Add(after))
@@ -37,7 +37,7 @@ func strip(p *v1alpha1.Project) {
 	f.Change(p, func() { p.Finalizers = nil })
 }
 
-// vanish deletes a project behind the back of Forgeplane.
+// vanish deletes a project without Forgeplane noticing.
 func vanish(p *v1alpha1.Project) {
 	GinkgoHelper()
 	strip(p)
@@ -46,7 +46,7 @@ func vanish(p *v1alpha1.Project) {
 }
 
 var _ = Describe("A project that goes without its finalizer", func() {
-	// filled makes a project ready, with a commit in it.
+	// filled makes a project ready with a commit.
 	filled := func(p *v1alpha1.Project) (commit string) {
 		GinkgoHelper()
 		f.Create(p)
@@ -187,7 +187,7 @@ var _ = Describe("What a shard says of the repository of a project", func() {
 		Expect(retained()).To(BeEmpty())
 		again := forge.Project("website").In(acme).ID(id).Build()
 		f.Create(again)
-		// The first reconcile waits for the garbage collector to take the protection that the deleted project has left.
+		// The first reconcile waits until the garbage collector has removed the protection of the deleted project.
 		Eventually(func() (*v1alpha1.Project, error) {
 			_, err := f.ReconcileOnce(again)
 			return again, err

@@ -14,20 +14,20 @@ import (
 var _ = Describe("A crash between making a repository and the status", func() {
 	var web *v1alpha1.Project
 
-	// crashed leaves a project as a crash does that comes after the repository was made, and before the status says anything.
+	// crashed puts a project into the state after a crash between creating the repository and writing the status.
 	crashed := func(p *v1alpha1.Project) {
 		GinkgoHelper()
 		f.Create(p)
 		f.ExpectReady(p)
 		Expect(p.PlannedStorage()).To(BeEmpty(), "the status says it")
 		patch := client.MergeFrom(p.DeepCopy())
-		p.Status = v1alpha1.ProjectStatus{CommonStatus: v1alpha1.CommonStatus{ObservedGeneration: -1}} // as by default
+		p.Status = v1alpha1.ProjectStatus{CommonStatus: v1alpha1.CommonStatus{ObservedGeneration: -1}} // the default
 		Expect(f.Live().Status().Patch(GinkgoT().Context(), p, patch)).To(Succeed())
 		f.Refresh(p)
 		Expect(p.PlannedStorage()).To(Equal("shard"))
 	}
 
-	// prefer has new repositories go to another shard.
+	// prefer makes new repositories go to another shard.
 	prefer := func() {
 		GinkgoHelper()
 		f.NewStorage("other")

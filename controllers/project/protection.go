@@ -20,12 +20,12 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// leftoverDelay is when it is tried again to protect the default branch while the protection that a deleted project has left is in
-// the way: the garbage collector takes it away within seconds.
+// leftoverDelay is the delay before retrying to protect the default branch while the protection of a deleted project is in the way. The
+// garbage collector removes that within seconds.
 const leftoverDelay = time.Second
 
-// protectDefault makes a ProtectedBranch for the default branch, once, and takes it away again when somebody declares one
-// of the same branch.
+// protectDefault creates a ProtectedBranch for the default branch, once, and removes it when somebody declares another one for the same
+// branch.
 func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) error {
 	done := p.Status.ProtectedDefaultBranch
 	if done == "" {
@@ -38,7 +38,7 @@ func (c *Controller) protectDefault(ctx context.Context, p *v1alpha1.Project) er
 	return c.yield(ctx, p, scope, done)
 }
 
-// protect makes a ProtectedBranch for a branch unless it is protected already.
+// protect creates a ProtectedBranch for a branch unless it is protected already.
 func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch string) error {
 	scope, err := c.frame.Catalog.ProjectScope(ctx, p)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Controller) protect(ctx context.Context, p *v1alpha1.Project, branch st
 }
 
 func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, branch string) error {
-	maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}} // as it is by default
+	maintainers := []v1alpha1.AccessLevel{{Role: v1alpha1.AccessMaintainer}} // the default
 	b := &v1alpha1.ProtectedBranch{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace,
@@ -81,7 +81,7 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 		return frame.WaitingFor(leftoverDelay, v1alpha1.ReasonProgressing,
 			"the default branch %s is not protected yet: waiting until ProtectedBranch %s, which a deleted project of this name has left, is removed", branch, b.Name)
 	}
-	// The REST API shows it from now on, as it shows the project, and its controller has no more to write than a status.
+	// The REST API shows it from now on, together with the project, and its controller only has to write a status.
 	id, err := c.ids.Allocate(ctx, b)
 	if err != nil {
 		return fmt.Errorf("allocating an id for the protection of %s: %w", branch, err)
@@ -97,7 +97,7 @@ func (c *Controller) createDefault(ctx context.Context, p *v1alpha1.Project, bra
 	return nil
 }
 
-// yield removes the project's own protection of a branch when another one of the same branch is in force.
+// yield removes the project's own protection of a branch if another one for the same branch is in force.
 func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catalog.Scope, branch string) error {
 	holder, err := protection.Holder(ctx, c.frame.Catalog, scope, branch)
 	if err != nil || holder == nil || protection.IsDefault(holder) {
@@ -119,7 +119,7 @@ func (c *Controller) yield(ctx context.Context, p *v1alpha1.Project, scope catal
 	return nil
 }
 
-// overridden maps a protection that somebody declared to its project, whose own one it may take the place of.
+// overridden maps a declared protection to its project, whose own protection it may replace.
 func (c *Controller) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
 	b := obj.(*v1alpha1.ProtectedBranch)
 	if protection.IsDefault(b) || b.Spec.ProjectRef == nil {

@@ -17,7 +17,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 	var web *v1alpha1.Project
 	BeforeEach(func() { web = forge.Project("website").In(acme).Build() })
 
-	// made is the one that the project has made.
+	// made returns the protection that the project has created.
 	made := func() *v1alpha1.ProtectedBranch {
 		GinkgoHelper()
 		b := &v1alpha1.ProtectedBranch{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: naturalkey.Name("website", "main")}}
@@ -199,7 +199,7 @@ var _ = Describe("The protection of a project's default branch", func() {
 		b := made()
 		f.Delete(b)
 		f.ExpectGone(b)
-		// The same object name and label, but not made by the project.
+		// It has the same name and label, but the project did not create it.
 		alike := forge.ProtectedBranch("main").Of(web).Named(b.Name).Build()
 		alike.Labels = map[string]string{v1alpha1.LabelDefaultProtection: "true"}
 		declared := forge.ProtectedBranch("main").Of(web).Named("declared").Build()

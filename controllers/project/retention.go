@@ -21,8 +21,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
-// retain leaves the repository of a project that is being deleted, and a record of whose it was. repo is nil where the shard is not
-// declared any more.
+// retain leaves the repository of a project that is being deleted, with a record of its owner. repo is nil if the shard is no longer
+// declared.
 func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	if repo == nil {
 		if p.Status.RefsChecksum == "" && p.Status.AdoptedRepository == "" {
@@ -32,16 +32,16 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repo
 	}
 	switch err := repo.Check(); {
 	case err == nil:
-		// Writes that begin from here on are decided by a project that is being deleted, and refused. Those that run belong to what stays.
+		// Writes that begin later see a project that is being deleted, and are refused. Running writes belong to the retained repository.
 		if err := repo.AwaitWrites(ctx); err != nil {
 			return fmt.Errorf("retaining the repository: %w", err)
 		}
 		repo.Evict()
 		return c.record(ctx, p, repo)
 	case errors.Is(err, git.ErrNotFound) && !repository.Filled(p):
-		return repo.Remove(ctx) // what an import has left of its making
+		return repo.Remove(ctx) // leftovers of an unfinished import
 	case errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotRepository):
-		// Another volume may be mounted than the one that the repository is on.
+		// A volume other than the repository's may be mounted.
 		repo.Evict()
 		return c.record(ctx, p, nil)
 	default:
@@ -49,9 +49,9 @@ func (c *Controller) retain(ctx context.Context, p *v1alpha1.Project, repo *repo
 	}
 }
 
-// record makes the RetainedRepository of a project that is being deleted. Where there is no room for it, or where the namespace goes
-// too, so that no declaration finds it again, a repository that nothing was ever written to is removed instead; repo is nil where that
-// cannot be told.
+// record creates the RetainedRepository of a project that is being deleted. If there is no room for it, or if the namespace is deleted too,
+// so that no declaration can find it again, a repository to which nothing was ever written is removed instead. repo is nil if that cannot
+// be determined.
 func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *repository.Handle) error {
 	namespace, err := c.namespace(ctx, p.Namespace)
 	if client.IgnoreNotFound(err) != nil {
@@ -59,7 +59,7 @@ func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *repo
 	}
 	leaves := err != nil || !namespace.DeletionTimestamp.IsZero()
 	if repo != nil {
-		// Pushes may have come since it was observed.
+		// There may have been pushes since it was observed.
 		if p.Status.SizeBytes, err = repo.Size(ctx); err != nil {
 			return fmt.Errorf("measuring the repository: %w", err)
 		}
@@ -75,14 +75,14 @@ func (c *Controller) record(ctx context.Context, p *v1alpha1.Project, repo *repo
 			return nil
 		}
 	}
-	// The deletion of a namespace is never held up.
+	// The deletion of a namespace is never delayed.
 	if full != nil && !leaves {
 		return full
 	}
 	return c.create(ctx, repository.NewRetained(p, namespace.UID, c.lastPath(ctx, p), c.options.Clock.Now()), p)
 }
 
-// deletionPolicy is why the repository of a project that is deleted stays or goes.
+// deletionPolicy says why the repository of a deleted project is retained or removed.
 func deletionPolicy(p *v1alpha1.Project) string {
 	return "deletionPolicy: " + string(p.Spec.DeletionPolicy)
 }
@@ -105,8 +105,8 @@ func (c *Controller) create(ctx context.Context, r *v1alpha1.RetainedRepository,
 	return nil
 }
 
-// full says that a namespace has left as much as it may, where that is so: what is beyond that would otherwise be lost, or fill the
-// shards. err is that it could not be found out.
+// full returns why a namespace cannot leave another repository, if it has reached its limit: otherwise repositories would be lost, or fill
+// the shards. err means that this could not be determined.
 func (c *Controller) full(ctx context.Context, p *v1alpha1.Project, namespace corev1.Namespace) (full, err error) {
 	limits := c.options.Retention
 	if limits == (quota.Retention{}) || p.Spec.DeletionPolicy != v1alpha1.DeletionPolicyRetain {
@@ -134,7 +134,7 @@ func (c *Controller) full(ctx context.Context, p *v1alpha1.Project, namespace co
 		"RetainedRepositories that are not needed", p.Namespace, number, git.FormatBytes(bytes), git.FormatBytes(p.Status.SizeBytes)), nil
 }
 
-// onNamespace maps a namespace that is being deleted to the projects in it, which nothing holds up any more.
+// onNamespace maps a namespace that is being deleted to its projects, whose deletion is no longer delayed.
 func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if namespace.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -142,7 +142,7 @@ func (c *Controller) onNamespace(ctx context.Context, namespace client.Object) [
 	return c.leaving(ctx, namespace.GetName())
 }
 
-// leaving are the projects of a namespace that are being deleted.
+// leaving returns the projects of a namespace that are being deleted.
 func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.Request {
 	found, err := retained.Leaving(ctx, c.frame.Catalog, namespace)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Controller) leaving(ctx context.Context, namespace string) []reconcile.
 	return requests
 }
 
-// lastPath is the full path that a project held, as far as that can still be told.
+// lastPath returns the full path that a project held, as far as it is still known.
 func (c *Controller) lastPath(ctx context.Context, p *v1alpha1.Project) string {
 	if p.Status.FullPath != "" {
 		return p.Status.FullPath

@@ -133,10 +133,10 @@ var _ = Describe("A repository that nothing was ever written to", func() {
 })
 
 var _ = Describe("The limit of what a namespace leaves", func() {
-	const size = 1 << 30     // more than the repositories of these specs take together
-	const mebibyte = 1 << 20 // more than one with a file of a few words, and less than after pushMore
+	const size = 1 << 30     // larger than the repositories of these specs together
+	const mebibyte = 1 << 20 // larger than one with a file of a few words, and smaller than after pushMore
 
-	// filled makes a project ready, with a commit in it.
+	// filled makes a project ready with a commit.
 	filled := func(name string) *v1alpha1.Project {
 		GinkgoHelper()
 		p := forge.Project(name).In(acme).Build()
@@ -147,7 +147,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		return p
 	}
 
-	// pushMore adds a branch that takes more than a mebibyte, which nobody observes.
+	// pushMore pushes a branch of more than a mebibyte without an observation.
 	pushMore := func(p *v1alpha1.Project) {
 		GinkgoHelper()
 		noise := make([]byte, 3<<19)
@@ -163,7 +163,7 @@ var _ = Describe("The limit of what a namespace leaves", func() {
 		f.Run()
 	}
 
-	// expectHeld expects that the deletion of a project waits, and says for what.
+	// expectHeld expects that the deletion of a project waits, with the given words in its condition.
 	expectHeld := func(p *v1alpha1.Project, words ...string) {
 		GinkgoHelper()
 		f.Delete(p)

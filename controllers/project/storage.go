@@ -16,8 +16,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// planStorage writes down the shard of a new project with its id, before anything is made there, so that a crash cannot leave one
-// repository on two shards. It leaves a project alone that has to wait for a shard.
+// planStorage records the shard of a new project together with its id, before anything is created there, so that a crash cannot leave one
+// repository on two shards. It does nothing for a project that must wait for a shard.
 func (c *Controller) planStorage(ctx context.Context, p *v1alpha1.Project) (bool, error) {
 	if p.Status.Storage != "" || p.PlannedStorage() != "" {
 		return false, nil
@@ -30,7 +30,7 @@ func (c *Controller) planStorage(ctx context.Context, p *v1alpha1.Project) (bool
 	return true, nil
 }
 
-// recallStorage puts the planned shard into force if the repository was begun there, as before a crash.
+// recallStorage puts the planned shard into force if the repository was begun there, for example before a crash.
 func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) error {
 	planned := p.PlannedStorage()
 	if planned == "" {
@@ -38,7 +38,7 @@ func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) err
 	}
 	switch begun, err := c.repositories.Owns(ctx, p, planned); {
 	case errors.Is(err, catalog.ErrNotFound):
-		return nil // nothing can have been kept there
+		return nil // nothing can be stored there
 	case err != nil:
 		return frame.Waiting(v1alpha1.ReasonStorageUnavailable, "storage %s, which may hold the repository, cannot be read: %w", planned, err)
 	case begun:
@@ -47,7 +47,7 @@ func (c *Controller) recallStorage(ctx context.Context, p *v1alpha1.Project) err
 	return nil
 }
 
-// chooseStorage picks the shard, and writes the choice down before anything is made there unless it is the planned one.
+// chooseStorage chooses the shard. Unless it is the planned one, it records the choice before anything is created there.
 func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) error {
 	if p.Status.Storage != "" {
 		return nil
@@ -71,8 +71,8 @@ func (c *Controller) chooseStorage(ctx context.Context, p *v1alpha1.Project) err
 	return nil
 }
 
-// checkRecord refuses a shard that says of a repository at the project's place that another project has left it. That is so when the
-// RetainedRepository was lost, and until it has been made anew.
+// checkRecord refuses a shard whose record says that another project left a repository at the project's path. That happens if the
+// RetainedRepository was lost and not created again yet.
 func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, storage string) error {
 	was, err := c.repositories.Recorded(ctx, storage, p)
 	if err != nil || was == nil || was.Spec.Project.UID == string(p.UID) {
@@ -82,15 +82,15 @@ func (c *Controller) checkRecord(ctx context.Context, p *v1alpha1.Project, stora
 		"another project has left a repository with this id on storage %s: waiting for RetainedRepository %s to appear", storage, was.Name)
 }
 
-// writeStatus writes at once what has changed in the status of p since before. The rest of p stays what it is.
+// writeStatus immediately writes the changes of the status of p since before. It does not change the rest of p.
 func (c *Controller) writeStatus(ctx context.Context, before, p *v1alpha1.Project) error {
 	written := p.DeepCopy()
-	// The lock keeps it off the next project of the same name.
+	// The optimistic lock prevents writing to a later project of the same name.
 	if err := c.frame.Client.Status().Patch(ctx, written, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	p.ResourceVersion = written.ResourceVersion
-	// Who looks at what is made next finds in the cache what it is made for.
+	// Controllers of objects that are created next must find this in the cache.
 	if err := c.frame.Client.Get(ctx, client.ObjectKeyFromObject(p), written); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("waiting for the cache to show it: %w", err)
 	}
@@ -126,7 +126,7 @@ func (c *Controller) pick(ctx context.Context, p *v1alpha1.Project) (string, err
 	return chosen, nil
 }
 
-// rank is weighted rendezvous hashing: over many projects each shard comes first in proportion to its weight.
+// rank implements weighted rendezvous hashing: over many projects, each shard comes first in proportion to its weight.
 func rank(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) float64 {
 	weight := 100.0
 	if s.Spec.Weight != nil {
@@ -142,7 +142,7 @@ func rank(s *v1alpha1.RepositoryStorage, p *v1alpha1.Project) float64 {
 	return weight / -math.Log(unit)
 }
 
-// mix spreads what FNV leaves in the low bits over the high ones (the finalizer of MurmurHash3).
+// mix spreads the entropy in FNV's low bits over the high bits (the finalizer of MurmurHash3).
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -151,7 +151,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// onStorage maps a shard to the projects on it, and to those that still need one.
+// onStorage maps a shard to its projects, and to the projects that still need a shard.
 func (c *Controller) onStorage(ctx context.Context, s client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, storage := range []string{s.GetName(), ""} {

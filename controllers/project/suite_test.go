@@ -17,7 +17,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// shard is where repositories are.
+	// shard is the shard for repositories.
 	shard *v1alpha1.RepositoryStorage
 	// acme is a team's group, and namespace the team's.
 	acme      *v1alpha1.Group
@@ -41,7 +41,7 @@ var (
 	})
 )
 
-// repositoryOf is the repository of a project that has a storage and an id.
+// repositoryOf returns the repository of a project that has a storage and an id.
 func repositoryOf(p *v1alpha1.Project) *git.Repository {
 	GinkgoHelper()
 	r, err := f.Repositories.Of(GinkgoT().Context(), p)
@@ -49,12 +49,12 @@ func repositoryOf(p *v1alpha1.Project) *git.Repository {
 	return r
 }
 
-// place is where the repository of a project is, or will be, on a shard.
+// place returns the current or future path of a project's repository on a shard.
 func place(p *v1alpha1.Project, on *v1alpha1.RepositoryStorage) string {
 	return filepath.Join(on.Spec.Path, repository.Path(p))
 }
 
-// push commits a file and pushes it into the repository of a project, past every protection, and returns the commit.
+// push commits a file, pushes it to the repository of a project without checking protections, and returns the commit.
 func push(p *v1alpha1.Project, branches ...string) string {
 	GinkgoHelper()
 	c := gittest.New(GinkgoTB(), string(p.Spec.ObjectFormat))
@@ -65,7 +65,7 @@ func push(p *v1alpha1.Project, branches ...string) string {
 	return commit
 }
 
-// protections are all that there are.
+// protections returns all protections.
 func protections() []v1alpha1.ProtectedBranch {
 	GinkgoHelper()
 	var list v1alpha1.ProtectedBranchList

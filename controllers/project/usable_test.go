@@ -28,7 +28,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// TestARepositoryIsThereWhenItsDefaultBranchIsProtected makes a project anew while the protection that the former one of its name has left
+// TestARepositoryIsThereWhenItsDefaultBranchIsProtected creates a project again while the protection of the earlier project with its name
 // is in the way of its own.
 func TestARepositoryIsThereWhenItsDefaultBranchIsProtected(t *testing.T) {
 	g := NewWithT(t)
@@ -87,7 +87,7 @@ func newEngine(t *testing.T) *git.Engine {
 	return engine
 }
 
-// declared is a client of an API server that holds the objects, with the indexes of the catalog.
+// declared returns a client of an API server with the objects, with the indexes of the catalog.
 func declared(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -34,7 +34,7 @@ var _ = Describe("The branches that a protection matches", func() {
 		worker.Commit(GinkgoTB(), "README", "hello")
 	})
 
-	// push is a push that the server has let through and observes.
+	// push simulates a push that the server has accepted and observed.
 	push := func(refspecs ...string) {
 		GinkgoHelper()
 		repo, err := f.Repositories.Of(GinkgoT().Context(), website)

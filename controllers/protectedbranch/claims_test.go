@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// Neither the target nor the branch can change, but a path may come to lead to another project.
+// Neither the target nor the branch can change, but a path can later lead to another project.
 var _ = Describe("A protected branch:", func() {
 	forge.DescribeHolder("a branch of a project that gets the path which an older one names", func() *forge.Forge { return f }, func() forge.Contest {
 		old := forge.ProtectedBranch("main").Named("old").Of(website).Push(forge.Role(v1alpha1.AccessDeveloper)).ForcePush().Build()

@@ -1,5 +1,5 @@
-// Package protectedbranch reconciles protections: it resolves whom they let through and shows what they match. They
-// are enforced by what is declared, not by what this controller has written.
+// Package protectedbranch reconciles protections: it resolves whom they permit, and shows the matching branches. Protections are enforced
+// by their declarations, not by what this controller writes.
 package protectedbranch
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// maxMatched bounds the list in the status; the count goes on.
+// maxMatched is the maximum length of the list in the status; the number still counts all.
 const maxMatched = 100
 
 // Controller reconciles protections.
@@ -29,13 +29,13 @@ type Controller struct {
 	frame        *frame.Frame[*v1alpha1.ProtectedBranch]
 }
 
-// New returns the controller; levels hands out the ids of access levels.
+// New returns the controller. levels allocates the ids of access levels.
 func New(b frame.Base, levels accesslevel.Allocator, repos *repository.Repositories) *Controller {
 	return &Controller{
 		repositories: repos,
 		frame: frame.New(b,
 			frame.WithClaims(protection.Claims),
-			frame.WithContent[*v1alpha1.ProtectedBranch](), // the branches that match
+			frame.WithContent[*v1alpha1.ProtectedBranch](), // the matching branches
 			frame.WithAnnotations(func(ctx context.Context, p *v1alpha1.ProtectedBranch) (bool, error) {
 				return accesslevel.Assign(ctx, levels, p)
 			})),
@@ -56,18 +56,18 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one protection up to date.
+// Reconcile reconciles one protection.
 func (c *Controller) Reconcile(ctx context.Context, b *v1alpha1.ProtectedBranch) (reconcile.Result, error) {
 	return c.frame.Run(ctx, b, forget, frame.InScope(c.frame, c.match, c.claim, c.resolve, frame.Reachable(c.frame)))
 }
 
-// forget takes back what is shown, which follows from the project or group.
+// forget clears the status, which depends on the project or group.
 func forget(_ context.Context, b *v1alpha1.ProtectedBranch) error {
 	b.Status = v1alpha1.ProtectedBranchStatus{CommonStatus: b.Status.CommonStatus, ID: b.Status.ID}
 	return nil
 }
 
-// claim keeps a branch from being protected twice by the same project or group.
+// claim prevents a project or group from protecting the same branch twice.
 func (c *Controller) claim(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
 	holder, err := protection.Holder(ctx, c.frame.Catalog, scope, b.Spec.Branch)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Controller) claim(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 	return c.frame.Take(ctx, b, holder, k, "the protection of %s in %s", b.Spec.Branch, scope.Path())
 }
 
-// resolve shows whom each level lets through. What does not resolve lets nobody through, and is named.
+// resolve sets whom each level permits. A level that does not resolve permits nobody, and is named in the condition.
 func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
 	var unresolved error
 	ids := accesslevel.Of(b)
@@ -108,7 +108,7 @@ func (c *Controller) resolve(ctx context.Context, b *v1alpha1.ProtectedBranch, s
 	return unresolved
 }
 
-// match shows which branches of the project are protected now; a group has none of its own.
+// match sets the branches of the project that are protected now; a group has none.
 func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, scope catalog.Scope) error {
 	b.Status.TargetPath = scope.Path()
 	if scope.Project == nil {
@@ -116,7 +116,7 @@ func (c *Controller) match(ctx context.Context, b *v1alpha1.ProtectedBranch, sco
 	}
 	branches, err := c.repositories.Branches(c.repositories.For(ctx, scope.Project), scope.Project)
 	if errors.Is(err, git.ErrNotFound) || errors.Is(err, git.ErrStorageMissing) || errors.Is(err, catalog.ErrNotFound) {
-		// The project's own conditions speak of it, and its next change leads back here.
+		// The project's own conditions report this, and its next change triggers a reconcile here.
 		return nil
 	}
 	if err != nil {

@@ -88,7 +88,7 @@ var _ = Describe("An access level", func() {
 		key := forge.DeployKey("cd").Of(website).Build()
 		f.Create(key)
 		f.ExpectReady(b)
-		// An id is allocated soon after.
+		// Its id is allocated soon after.
 		f.Eventually(b).Should(HaveField("Status.Unprotect", ConsistOf(HaveField("DeployKeyID", BeNumerically(">", 0)))))
 		f.ExpectRestartWritesNothing()
 

@@ -13,8 +13,8 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project, and namespace is the team's. That they are declared is enough
-	// for most of what a protection does.
+	// acme and website are a team's group and project, and namespace is the team's. Their declarations suffice for most of what a
+	// protection does.
 	acme      *v1alpha1.Group
 	website   *v1alpha1.Project
 	namespace string
@@ -40,7 +40,7 @@ func byName(name string) *v1alpha1.Reference { return &v1alpha1.Reference{Name: 
 func byPath(path string) *v1alpha1.Reference { return &v1alpha1.Reference{Path: path} }
 func byID(id int64) *v1alpha1.Reference      { return &v1alpha1.Reference{ID: id} }
 
-// shown are the access levels of a status without their ids.
+// shown returns the access levels of a status without their ids.
 func shown(levels []v1alpha1.ResolvedAccessLevel) (all []v1alpha1.ResolvedAccessLevel) {
 	for _, l := range levels {
 		l.ID = 0

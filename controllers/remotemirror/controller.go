@@ -1,4 +1,4 @@
-// Package remotemirror reconciles mirrors: it pushes the repository of a project to another one whenever it changes.
+// Package remotemirror reconciles mirrors: it pushes the repository of a project to another one after each change.
 package remotemirror
 
 import (
@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus" // the library that controller-runtime's own metrics are made with
+	"github.com/prometheus/client_golang/prometheus" // the library behind controller-runtime's own metrics
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,31 +24,31 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Limits of pushes.
+// Limits limit pushes.
 type Limits struct {
-	// Concurrency is how many run at once, and PerHost how many to one host.
+	// Concurrency is the maximum number of concurrent pushes, and PerHost the maximum to one host.
 	Concurrency, PerHost int
-	// Timeout is for one push, and Stall how long its transfer may stand still.
+	// Timeout limits one push, and Stall is how long its transfer may stall.
 	Timeout, Stall time.Duration
 }
 
-// DefaultLimits are those of an installation that sets none.
+// DefaultLimits returns the limits of an installation that sets none.
 func DefaultLimits() Limits {
 	return Limits{Concurrency: 8, PerHost: 4, Timeout: time.Hour, Stall: 2 * time.Minute}
 }
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
-	// Secrets reads those of tenants past the cache, which does not hold their content.
+	// Secrets reads Secrets of tenants past the cache, which does not have their content.
 	Secrets client.Reader
-	// Store has the credentials that mirrors were given over REST.
+	// Store has the credentials that mirrors received over REST.
 	Store *credential.Store
-	// Clock times the attempts.
+	// Clock measures the delays between attempts.
 	Clock clock.PassiveClock
-	// Egress is the way to the targets.
+	// Egress is the proxy to the targets.
 	Egress *egress.Proxy
 	Limits Limits
-	// Metrics is where the slots of mirrors are registered; nil for nowhere.
+	// Metrics is the registry for the slots of mirrors; it may be nil.
 	Metrics prometheus.Registerer
 }
 
@@ -87,12 +87,12 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return frame.OnEnded(w, c.pool.wake).Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one mirror up to date.
+// Reconcile reconciles one mirror.
 func (c *Controller) Reconcile(ctx context.Context, m *v1alpha1.RemoteMirror) (reconcile.Result, error) {
 	return c.frame.Run(ctx, m, c.begin, c.mirror)
 }
 
-// begin gives a new mirror its first status.
+// begin sets the initial status of a new mirror.
 func (c *Controller) begin(_ context.Context, m *v1alpha1.RemoteMirror) error {
 	if m.Status.UpdateStatus == "" {
 		m.Status.UpdateStatus = v1alpha1.MirrorNone
@@ -100,7 +100,7 @@ func (c *Controller) begin(_ context.Context, m *v1alpha1.RemoteMirror) error {
 	return nil
 }
 
-// mirror pushes when that is due, and says how the pushes went.
+// mirror pushes if that is due, and reports the results of pushes.
 func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error {
 	if !m.Spec.IsEnabled() {
 		c.interrupt(m)
@@ -135,7 +135,7 @@ func (c *Controller) mirror(ctx context.Context, m *v1alpha1.RemoteMirror) error
 	return verdict(m, at, now)
 }
 
-// ready is what a push needs.
+// ready has everything that a push needs.
 type ready struct {
 	project     *v1alpha1.Project
 	host        string
@@ -143,7 +143,7 @@ type ready struct {
 	credentials credentials
 }
 
-// check returns what a push needs, unless there is a reason not to begin one.
+// check returns what a push needs, or the reason not to begin one.
 func (c *Controller) check(ctx context.Context, m *v1alpha1.RemoteMirror) (r ready, err error) {
 	scope, err := c.project(ctx, m)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Controller) check(ctx context.Context, m *v1alpha1.RemoteMirror) (r rea
 	return r, err
 }
 
-// interrupt ends the push that runs.
+// interrupt ends the running push.
 func (c *Controller) interrupt(m *v1alpha1.RemoteMirror) {
 	c.pool.forget(m.UID)
 	if m.Status.UpdateStatus == v1alpha1.MirrorStarted {
@@ -178,7 +178,7 @@ func (c *Controller) project(ctx context.Context, m *v1alpha1.RemoteMirror) (of 
 	return of, err
 }
 
-// checkTarget returns the host of the target, however it is written, unless it is one that can be refused without asking for its address.
+// checkTarget returns the normalized host of the target, or an error if the target can be refused without resolving its address.
 func (c *Controller) checkTarget(m *v1alpha1.RemoteMirror) (string, error) {
 	u, err := url.Parse(m.Spec.URL)
 	if err != nil || u.Hostname() == "" {

@@ -22,13 +22,13 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// expectUpdate expects that a mirror comes to this.
+// expectUpdate expects that a mirror reaches an update status.
 func expectUpdate(m *v1alpha1.RemoteMirror, u v1alpha1.MirrorUpdate) {
 	GinkgoHelper()
 	f.Eventually(m).WithTimeout(20 * time.Second).Should(HaveField("Status.UpdateStatus", u))
 }
 
-// expectPushed expects that the target has what the project has.
+// expectPushed expects that the target has the same refs as the project.
 func expectPushed(m *v1alpha1.RemoteMirror) {
 	GinkgoHelper()
 	f.Refresh(website)
@@ -39,7 +39,7 @@ func expectPushed(m *v1alpha1.RemoteMirror) {
 	Expect(m.Status.NextAttemptAt).To(BeNil())
 }
 
-// expectRefused expects that a mirror says why nothing is pushed, and when nothing will be.
+// expectRefused expects that a mirror says why nothing is pushed, and that no attempt is scheduled.
 func expectRefused(m *v1alpha1.RemoteMirror, why string) {
 	GinkgoHelper()
 	f.Refresh(m)
@@ -47,7 +47,7 @@ func expectRefused(m *v1alpha1.RemoteMirror, why string) {
 		HaveField("NextAttemptAt", BeNil())))
 }
 
-// hangs begins the first push of a mirror, which the target keeps back until it is released.
+// hangs begins the first push of a mirror, which the target delays until it is released.
 func hangs() *v1alpha1.RemoteMirror {
 	GinkgoHelper()
 	commit("one")
@@ -59,7 +59,7 @@ func hangs() *v1alpha1.RemoteMirror {
 	return m
 }
 
-// pass lets time go by.
+// pass advances the clock.
 func pass(m *v1alpha1.RemoteMirror, d time.Duration) {
 	GinkgoHelper()
 	f.Clock.SetTime(f.Clock.Now().Add(d))
@@ -179,7 +179,7 @@ var _ = Describe("A mirror", func() {
 		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, "Secret database has no annotation forgeplane.dev/host", remedy)
 		f.Change(database, func() { database.Annotations = map[string]string{v1alpha1.AnnotationHost: "git.example.com"} })
 		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, `is for another host: its annotation forgeplane.dev/host is "git.example.com"`, remedy)
-		// Over https is not over http.
+		// The host is allowed for https, but not for http.
 		f.Change(database, func() { database.Annotations[v1alpha1.AnnotationHost] = strings.TrimPrefix(host, "http://") })
 		f.ExpectWaiting(m, v1alpha1.ReasonReferenceNotAllowed, remedy)
 		Expect(there.asked.Load()).To(BeZero(), "nothing was sent")

@@ -15,25 +15,25 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// When a push that failed is repeated.
+// The delays before retrying a failed push.
 const (
 	firstRetry = 10 * time.Second
 	lastRetry  = time.Hour
 )
 
-// maxNamed is how many refs an error names.
+// maxNamed is the maximum number of refs that an error names.
 const maxNamed = 20
 
-// maxSync is how much of the annotation counts.
+// maxSync is the number of characters of the annotation that count.
 const maxSync = 64
 
-// requested is the sync that somebody asks for.
+// requested returns the sync that a user has requested.
 func requested(m *v1alpha1.RemoteMirror) string {
 	value := m.Annotations[v1alpha1.AnnotationSync]
 	return strings.ToValidUTF8(value[:min(len(value), maxSync)], "")
 }
 
-// due reports whether a mirror that does not push is to.
+// due reports whether a mirror that is not pushing must push.
 func due(m *v1alpha1.RemoteMirror, want goal, now time.Time) bool {
 	s := &m.Status
 	fresh := s.PushedChecksum != want.refs || s.PushedRules != want.rules
@@ -41,18 +41,18 @@ func due(m *v1alpha1.RemoteMirror, want goal, now time.Time) bool {
 	case requested(m) != "" && requested(m) != s.HandledSync:
 		return true
 	case s.UpdateStatus == v1alpha1.MirrorStarted, s.UpdateStatus == v1alpha1.MirrorToRetry:
-		return true // the process that pushed has ended in the middle
+		return true // the process that pushed has ended before it finished
 	case s.NextAttemptAt != nil && !now.Before(s.NextAttemptAt.Time):
 		return true
 	case s.ObservedGeneration != m.Generation && s.LastError != "":
-		return true // what was wrong may be right now
+		return true // the cause of the refusal may be gone
 	default:
 		return fresh && s.Attempts == 0
 	}
 }
 
-// hasten brings the next attempt forward when there is something that the last one did not try: a target that is back need not wait.
-// One that does not answer is asked every firstRetry at most, however much there is to say.
+// hasten brings the next attempt forward if there is something that the last attempt did not try: a target that is available again need not
+// wait. A target that does not answer is tried at most once per firstRetry, however much changes.
 func hasten(m *v1alpha1.RemoteMirror, want goal) {
 	s := &m.Status
 	if s.Attempts == 0 || s.NextAttemptAt == nil || s.LastUpdateAt == nil || s.TriedChecksum == want.refs {
@@ -63,7 +63,7 @@ func hasten(m *v1alpha1.RemoteMirror, want goal) {
 	}
 }
 
-// conclude writes down how a push went.
+// conclude sets the result of a push in the status.
 func conclude(m *v1alpha1.RemoteMirror, r report) {
 	s := &m.Status
 	s.UpdateStatus, s.LastError, s.NextAttemptAt = v1alpha1.MirrorFinished, "", nil
@@ -76,7 +76,7 @@ func conclude(m *v1alpha1.RemoteMirror, r report) {
 		s.Attempts++
 		return
 	case len(r.result.Refused) > 0:
-		// What could arrive has. Somebody has to do something there, or here.
+		// Everything that could be pushed was. A user must resolve the rest there or here.
 		s.UpdateStatus, s.LastError = v1alpha1.MirrorFailed, frame.Sanitise(refusals(r.result.Refused))
 		s.NextAttemptAt = moment(r.ended.Add(job.Growing(lastRetry, lastRetry)(0, nil)))
 	default:
@@ -88,7 +88,7 @@ func conclude(m *v1alpha1.RemoteMirror, r report) {
 
 func moment(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
 
-// words are those for people, where git's are for its own.
+// words returns an error for users, in place of git's own words.
 func words(err error) string {
 	switch {
 	case errors.Is(err, git.ErrCredentials):
@@ -105,7 +105,7 @@ func words(err error) string {
 	return err.Error()
 }
 
-// refusals name the refs that did not arrive.
+// refusals names the refs that were refused.
 func refusals(all []git.RefusedRef) string {
 	var diverged, refused []string
 	for _, r := range all {
@@ -132,8 +132,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// refuse writes down why no push is begun, unless that is for a project or group which is not there yet: the mirror may have come
-// first. What is refused has no next attempt.
+// refuse sets the reason why no push begins, unless the project or group does not exist yet: the mirror may have been created first. A
+// refused mirror has no next attempt.
 func refuse(m *v1alpha1.RemoteMirror, err error) {
 	if errors.Is(err, catalog.ErrNotFound) {
 		return
@@ -142,14 +142,14 @@ func refuse(m *v1alpha1.RemoteMirror, err error) {
 	s.UpdateStatus, s.LastError, s.NextAttemptAt = v1alpha1.MirrorFailed, frame.Sanitise(err.Error()), nil
 }
 
-// admit has a mirror pushed that was refused before.
+// admit resumes pushes of a mirror that was refused before.
 func admit(m *v1alpha1.RemoteMirror) {
 	if s := &m.Status; s.LastError != "" && s.NextAttemptAt == nil {
 		s.UpdateStatus, s.LastError = v1alpha1.MirrorToRetry, ""
 	}
 }
 
-// show puts into the status what the mirror does now.
+// show sets the current activity of the mirror in the status.
 func show(m *v1alpha1.RemoteMirror, at report) {
 	s := &m.Status
 	switch {
@@ -160,7 +160,7 @@ func show(m *v1alpha1.RemoteMirror, at report) {
 	}
 }
 
-// verdict is how the reconcile ends: by the last push, be another one running or not.
+// verdict returns the outcome of the reconcile. It depends on the last push, even if another one is running.
 func verdict(m *v1alpha1.RemoteMirror, at report, now time.Time) error {
 	s := &m.Status
 	var left time.Duration

@@ -15,45 +15,45 @@ import (
 	"github.com/forgeplane/forgeplane/internal/job"
 )
 
-// pool runs pushes beside the reconciles, so many at once and so many to one host, and about half as many of one tenant. It is started
-// by the manager.
+// pool runs pushes outside of reconciles. It limits their number in total, for each host, and for one tenant (about half). The manager
+// starts it.
 type pool struct {
 	*job.Pool[types.UID]
 
-	// wake gets the mirror of each push that begins after having waited, or has ended.
+	// wake receives the mirror of each push that begins after it had to wait, or that has ended.
 	wake chan event.TypedGenericEvent[*v1alpha1.RemoteMirror]
 
 	mu     sync.Mutex
 	pushes map[types.UID]*push
-	// secrets are the versions of the Secrets when pushes were begun last.
+	// secrets are the versions of the Secrets at the beginning of the last pushes.
 	secrets map[types.UID]string
 }
 
-// pushFunc is one push.
+// pushFunc performs one push.
 type pushFunc func(ctx context.Context) (git.PushResult, error)
 
 // push is one push of one mirror.
 type push struct {
 	goal goal
-	// result is there when it has ended.
+	// result is valid once the push has ended.
 	result git.PushResult
 }
 
-// target is where a push goes to, and for whom.
+// target is the destination of a push, and its tenant.
 type target struct {
 	tenant fair.Key
 	host   string
 }
 
-// goal is what a push is to bring about.
+// goal is the state that a push must reach.
 type goal struct {
-	// refs is the checksum of the refs of the project, and rules a digest of what is pushed of them.
+	// refs is the checksum of the refs of the project, and rules a digest of the rules that select them.
 	refs, rules string
-	// secret is the version of the Secret that the push goes with, as far as that is known.
+	// secret is the version of the Secret that the push uses, as far as it is known.
 	secret string
 }
 
-// phase is how far a push is.
+// phase is the state of a push.
 type phase = job.Phase
 
 const (
@@ -63,7 +63,7 @@ const (
 	done    = job.Done
 )
 
-// report is what is known of a push.
+// report has everything that is known about a push.
 type report struct {
 	phase          phase
 	goal           goal
@@ -82,7 +82,7 @@ func newPool(clk clock.PassiveClock, l Limits) *pool {
 	}
 }
 
-// begin has a push run when its turn comes, unless the mirror has one.
+// begin schedules a push, unless the mirror has one.
 func (p *pool) begin(m *v1alpha1.RemoteMirror, to target, g goal, run pushFunc) report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *pool) begin(m *v1alpha1.RemoteMirror, to target, g goal, run pushFunc) 
 	return p.report(m.UID, s)
 }
 
-// corrected reports whether the Secret of a mirror is another one than when its last push began, which was here.
+// corrected reports whether the Secret of a mirror has changed since its last push began in this process.
 func (p *pool) corrected(uid types.UID, g goal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *pool) corrected(uid types.UID, g goal) bool {
 	return known && version != g.secret
 }
 
-// look says how far the push of a mirror is. One that has ended is told of once.
+// look returns the state of the push of a mirror. It returns the result of a push that has ended only once.
 func (p *pool) look(uid types.UID) report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *pool) look(uid types.UID) report {
 	return r
 }
 
-// report is what is known of a push in a state. The caller holds the lock.
+// report returns what is known about a push in a state. The caller must hold the lock.
 func (p *pool) report(uid types.UID, s job.State) report {
 	if s.Phase == idle {
 		return report{}
@@ -137,7 +137,7 @@ func (p *pool) report(uid types.UID, s job.State) report {
 	return r
 }
 
-// forget ends the push of a mirror, whose outcome nobody asks for any more.
+// forget ends the push of a mirror and discards its result.
 func (p *pool) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

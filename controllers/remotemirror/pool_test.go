@@ -29,7 +29,7 @@ func newLine(t *testing.T, l Limits) *pool {
 		stop()
 		g.Eventually(ended).WithTimeout(10*time.Second).Should(Receive(BeNil()), "it ends with its context")
 	})
-	// A push that is begun before the pool runs has waited, and wakes its mirror when it begins.
+	// A push that is begun before the pool runs has to wait, and so wakes its mirror when it begins.
 	first := job.Job{Run: func(context.Context, func(string)) error { return nil }}
 	g.Eventually(func() phase {
 		p.Begin("first", first)
@@ -42,10 +42,10 @@ func named(name string) *v1alpha1.RemoteMirror {
 	return &v1alpha1.RemoteMirror{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-// to is a host to which somebody has mirrors who has none to others.
+// to returns a host as a target of a tenant who has mirrors only there.
 func to(host string) target { return target{fair.Namespace(host), host} }
 
-// held is a push that tells when it begins, and ends with what is sent, or with its context.
+// held is a push that signals when it begins, and ends with the result that is sent or with its context.
 type held struct {
 	began chan string
 	end   chan error
@@ -113,7 +113,7 @@ func TestSoManyPushesRunAtOnceAndToOneHost(t *testing.T) {
 	}
 }
 
-// listen takes what the controller would hear.
+// listen discards the events for the controller.
 func listen(t *testing.T, p *pool) {
 	t.Helper()
 	go func() {

@@ -17,17 +17,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// rules say what is pushed, and how.
+// rules say what to push, and how.
 type rules struct {
 	keep bool
-	// guarded says that only branches which match one of protected are pushed.
+	// guarded selects only branches that match one of protected.
 	guarded   bool
 	protected []string
-	// matching, if it is there, is what the name of a branch matches that is pushed.
+	// matching, unless nil, selects only branches whose names it matches.
 	matching *regexp.Regexp
 }
 
-// rules are what the mirror declares, with the protections that are in force.
+// rules returns the rules of the mirror, with the protections that are in force.
 func (c *Controller) rules(ctx context.Context, m *v1alpha1.RemoteMirror, scope catalog.Scope) (rules, error) {
 	r := rules{keep: m.Spec.KeepDivergentRefs, guarded: m.Spec.OnlyProtectedBranches}
 	if m.Spec.BranchRegex != "" {
@@ -50,7 +50,7 @@ func (c *Controller) rules(ctx context.Context, m *v1alpha1.RemoteMirror, scope 
 	return r, nil
 }
 
-// branch reports whether a branch is pushed.
+// branch reports whether to push a branch.
 func (r rules) branch(name string) bool {
 	switch {
 	case r.guarded:
@@ -62,7 +62,7 @@ func (r rules) branch(name string) bool {
 	}
 }
 
-// digest differs between rules that differ.
+// digest returns a string that differs between different rules.
 func (r rules) digest() string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%t %t %q", r.keep, r.guarded, r.protected)
@@ -72,7 +72,7 @@ func (r rules) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// push returns what pushes the project's repository.
+// push returns a function that pushes the project's repository.
 func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	url, p, r := m.Spec.URL, ready.project.DeepCopy(), ready.rules
 	object, declared := audit.ObjectOf(m, ""), m.DeepCopy()
@@ -101,15 +101,15 @@ func (c *Controller) push(m *v1alpha1.RemoteMirror, ready ready) pushFunc {
 	}
 }
 
-// credentials are those of a mirror.
+// credentials are the credentials of a mirror.
 type credentials struct {
-	// version tells apart what their Secret has been.
+	// version identifies a version of their Secret.
 	version string
-	// read reads them when a push begins; nil for none.
+	// read returns the credentials when a push begins; nil if there are none.
 	read func(ctx context.Context) (username, password string, err error)
 }
 
-// credentials finds the Secret of a mirror: the one that is declared, or the platform's.
+// credentials finds the Secret of a mirror: the declared one, or the platform's.
 func (c *Controller) credentials(ctx context.Context, m *v1alpha1.RemoteMirror) (credentials, error) {
 	if m.Spec.SecretRef != nil {
 		offer := credential.Offer{

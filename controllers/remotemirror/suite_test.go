@@ -28,7 +28,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme is a team's group, and website a project in it, which worker works on.
+	// acme is a team's group, website a project in it, and worker a client that works on it.
 	acme    *v1alpha1.Group
 	website *v1alpha1.Project
 	worker  *gittest.Client
@@ -54,7 +54,7 @@ var (
 	})
 )
 
-// push pushes into the website past every protection, and lets its controller see it.
+// push pushes to the website without checking protections, and makes its controller observe it.
 func push(args ...string) {
 	GinkgoHelper()
 	r, err := f.Repositories.Of(GinkgoT().Context(), website)
@@ -76,9 +76,9 @@ func commit(content string) string {
 type target struct {
 	*httptest.Server
 	git *gittest.Client
-	// asked counts the requests for refs, and posted the pushes.
+	// asked counts the requests for refs, and posted counts the pushes.
 	asked, posted atomic.Int32
-	// down makes every request fail; hold keeps pushes back until release, and drip answers them, but does not come to an end.
+	// down makes every request fail, hold delays pushes until release, and drip answers pushes without ever finishing.
 	down, hold, drip atomic.Bool
 	holding          atomic.Int32
 	held             chan struct{}
@@ -143,7 +143,7 @@ func newTarget() *target {
 	return t
 }
 
-// dripAnswer tells of progress, until nobody listens.
+// dripAnswer sends progress messages until the client disconnects.
 func dripAnswer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-git-receive-pack-result")
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
@@ -161,7 +161,7 @@ func dripAnswer(w http.ResponseWriter, r *http.Request) {
 func (t *target) url() string        { return t.URL + "/t.git" }
 func (t *target) privateURL() string { return t.URL + "/private/t.git" }
 
-// refs are those of the target, as name and object.
+// refs returns the refs of the target, as name and object.
 func (t *target) refs() map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}
@@ -172,13 +172,13 @@ func (t *target) refs() map[string]string {
 	return all
 }
 
-// hook has the target run a script for each ref that is to change.
+// hook makes the target run a script for each ref that is about to change.
 func (t *target) hook(script string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(t.git.Dir, "hooks", "update"), []byte("#!/bin/sh\n"+script+"\n"), 0o755)).To(Succeed())
 }
 
-// secret is one that may be sent to a URL.
+// secret returns a Secret that may be sent to a URL.
 func secret(name, url string, data map[string]string) *corev1.Secret {
 	GinkgoHelper()
 	host, err := credential.Origin(url)

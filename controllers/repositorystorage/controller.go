@@ -1,4 +1,4 @@
-// Package repositorystorage reconciles shards: whether they can be written to, and how full they are.
+// Package repositorystorage reconciles shards: whether they are writable, and how full they are.
 package repositorystorage
 
 import (
@@ -30,16 +30,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
-// probeInterval is how often a shard is looked at: no watch tells that a volume is full or gone.
+// probeInterval is the interval at which a shard is probed, because no watch reports a full or missing volume.
 const probeInterval = 30 * time.Second
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
 	// Live reads past the cache whether a project is gone.
 	Live client.Reader
-	// Clock times how often what is on a shard is looked through.
+	// Clock determines when the content of a shard is scanned.
 	Clock clock.PassiveClock
-	// CountLater is how long after projects have come or gone those on a shard are counted, all at once.
+	// CountLater is the delay from the creation or deletion of a project until the projects of its shard are counted, so that many changes
+	// are counted at once.
 	CountLater time.Duration
 }
 
@@ -48,7 +49,7 @@ type Controller struct {
 	repositories *repository.Repositories
 	options      Options
 	frame        *frame.Frame[*v1alpha1.RepositoryStorage]
-	// lookedThrough has when that was, by the UIDs of shards.
+	// lookedThrough has the times of the last scans, by the UIDs of shards.
 	lookedThrough sync.Map
 }
 
@@ -68,7 +69,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one shard up to date.
+// Reconcile reconciles one shard.
 func (c *Controller) Reconcile(ctx context.Context, s *v1alpha1.RepositoryStorage) (reconcile.Result, error) {
 	return c.frame.Run(ctx, s, c.recall, c.retainLeft, c.count, c.probe, c.measure)
 }
@@ -97,8 +98,8 @@ func (c *Controller) retainedOn(ctx context.Context, s *v1alpha1.RepositoryStora
 	return on, nil
 }
 
-// recall makes the RetainedRepositories anew of which only the shard speaks any more, as when the data of the control plane was lost.
-// What is being removed loses its record on the shard before it goes, and so does not come back.
+// recall creates the RetainedRepositories of which only the shard has a record, for example after the data of the control plane was lost.
+// An object that is being removed loses its record on the shard first, so it is not created again.
 func (c *Controller) recall(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	names, err := repository.RecordNames(s)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *Controller) recall(ctx context.Context, s *v1alpha1.RepositoryStorage) 
 		if known[name] != nil {
 			continue
 		}
-		// One file that nobody can read is no reason to put a whole shard out of use.
+		// One unreadable file must not put a whole shard out of use.
 		if err := c.recallOne(ctx, s, name); err != nil {
 			log.FromContext(ctx).Error(err, "Recalling a retained repository", "storage", s.Name, "record", name)
 		}
@@ -120,7 +121,7 @@ func (c *Controller) recall(ctx context.Context, s *v1alpha1.RepositoryStorage) 
 	return nil
 }
 
-// recallOne makes the RetainedRepository that a file speaks of, unless the file or the repository has gone.
+// recallOne creates the RetainedRepository that a file describes, unless the file or the repository is gone.
 func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorage, name string) error {
 	r, err := repository.ReadRecord(s, name)
 	if r == nil || err != nil {
@@ -137,7 +138,7 @@ func (c *Controller) recallOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, r))
 }
 
-// probe writes a file, as the only sure way to know that a repository could be written.
+// probe writes a file, which is the only reliable test that repositories can be written.
 func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) error {
 	info, err := os.Stat(s.Spec.Path)
 	if err != nil || !info.IsDir() {
@@ -160,7 +161,7 @@ func (c *Controller) probe(_ context.Context, s *v1alpha1.RepositoryStorage) err
 	return nil
 }
 
-// cause is err without the name of the file that was tried, which is another one each time.
+// cause returns err without the name of the probed file, which differs each time.
 func cause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -180,10 +181,10 @@ func (c *Controller) measure(_ context.Context, s *v1alpha1.RepositoryStorage) e
 	return frame.Again(wait.Jitter(probeInterval, 0.1))
 }
 
-// round rounds down to a hundredth of the capacity. What is shown stays until it is more than a hundredth off, so that a
-// volume at the edge between two does not change the status at every look.
+// round rounds down to a hundredth of the capacity. The shown value stays until it is off by more than a hundredth, so that a volume at the
+// edge between two values does not change the status at every probe.
 func round(available, capacity, shown int64) int64 {
-	percent := max(capacity/100, 1) // An empty volume has no hundredth.
+	percent := max(capacity/100, 1) // an empty volume has no hundredth
 	if shown > 0 && shown%percent == 0 && shown-percent <= available && available < shown+2*percent {
 		return shown
 	}

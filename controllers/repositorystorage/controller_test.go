@@ -63,7 +63,7 @@ var _ = Describe("A repository storage", func() {
 	It("waits while its volume cannot be written to, and is ready when it can", func() {
 		path := f.NewDirectory("volume")
 		Expect(os.Remove(path)).To(Succeed())
-		// Nobody can make a file there, not even root.
+		// Nobody can create a file there, not even root.
 		Expect(os.Symlink("/proc", path)).To(Succeed())
 		s := forge.RepositoryStorage("stuck").At(path).Build()
 		f.Create(s)

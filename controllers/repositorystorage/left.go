@@ -19,17 +19,17 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// staleAge is when the shard stops saying whose a repository is that is not there, and whose project is gone: that may have gone while
-// the repository was being made, as by a long import.
+// staleAge is the age at which a shard's owner record is removed if neither the repository nor the project exists. The project may have
+// been deleted while its repository was being created, for example by a long import.
 const staleAge = 24 * time.Hour
 
-// retainLeft makes the RetainedRepositories of projects that have gone without leaving one, as when somebody has removed their finalizer.
-// Nothing is removed on that ground, whatever the deletionPolicy was: a project can also be missing because etcd was restored from a
-// backup that is older than the project.
+// retainLeft creates the RetainedRepositories of projects that disappeared without leaving one, for example because somebody removed their
+// finalizer. It never removes a repository, whatever the deletionPolicy was, because a project can also be missing after etcd was restored
+// from a backup that is older than the project.
 func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStorage) error {
 	now := c.options.Clock.Now()
 	if last, ok := c.lookedThrough.Load(s.UID); ok && now.Sub(last.(time.Time)) < probeInterval {
-		return nil // there may be very many, and something happens to a shard all the time
+		return nil // there can be very many records, and shards are reconciled often
 	}
 	names, err := repository.OwnerNames(s)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStora
 				return err
 			}
 		}
-		// As of a record: one of them is no reason to put a whole shard out of use.
+		// As with records, one of them must not put a whole shard out of use.
 		if err := c.retainOne(ctx, s, name, cluster); err != nil {
 			log.FromContext(ctx).Error(err, "Retaining the repository of a deleted project", "storage", s.Name, "record", name)
 		}
@@ -58,7 +58,7 @@ func (c *Controller) retainLeft(ctx context.Context, s *v1alpha1.RepositoryStora
 	return nil
 }
 
-// owned are the names of what a shard says of projects that are there.
+// owned returns the names of the shard's owner files of existing projects.
 func (c *Controller) owned(ctx context.Context, s *v1alpha1.RepositoryStorage) (map[string]bool, error) {
 	projects, err := catalog.List[*v1alpha1.Project](ctx, c.frame.Catalog, catalog.IndexStorage, s.Name)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Controller) owned(ctx context.Context, s *v1alpha1.RepositoryStorage) (
 	return here, nil
 }
 
-// retainOne makes the RetainedRepository of what a shard says to be a project's, if the project is gone.
+// retainOne creates the RetainedRepository for an owner file of a shard, if the project is gone.
 func (c *Controller) retainOne(ctx context.Context, s *v1alpha1.RepositoryStorage, name string, cluster types.UID) error {
 	o, err := repository.ReadOwner(s, name)
 	if o == nil || err != nil || o.Cluster != cluster {
@@ -91,7 +91,7 @@ func (c *Controller) retainOne(ctx context.Context, s *v1alpha1.RepositoryStorag
 	return c.retain(ctx, o)
 }
 
-// retain makes the RetainedRepository that an owner has not made who is gone.
+// retain creates the RetainedRepository that a deleted project did not create.
 func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 	repo, err := c.repositories.OfRetained(ctx, o.Retained)
 	if err != nil {
@@ -115,11 +115,12 @@ func (c *Controller) retain(ctx context.Context, o *repository.Owner) error {
 		Action: "retain", Reason: "the project was deleted, and its finalizer was removed before the repository was retained",
 		About: &audit.Object{Kind: "Project", Namespace: was.Namespace, Name: was.Name, ID: was.ID, UID: was.UID, Path: was.FullPath},
 	})
-	// The file goes when the cache shows the record: until one of them does, a new project of that name would begin with nothing.
+	// The owner file is removed once the cache shows the RetainedRepository: without both, a new project of that name would begin with an
+	// empty repository.
 	return client.IgnoreAlreadyExists(c.frame.Client.Create(told, o.Retained))
 }
 
-// complete says what is in a repository now, which counts for what its namespace has left.
+// complete adds the current content of a repository, whose size counts against the limit of its namespace.
 func complete(ctx context.Context, r *v1alpha1.RetainedRepository, repo *git.Repository) error {
 	repo.Evict()
 	head, err := repo.Head(ctx)
@@ -133,7 +134,7 @@ func complete(ctx context.Context, r *v1alpha1.RetainedRepository, repo *git.Rep
 	return nil
 }
 
-// gone reports whether a project is not there any more. The cache says so only of those that are there.
+// gone reports whether a project no longer exists. The cache is only trusted if it shows the project.
 func (c *Controller) gone(ctx context.Context, was v1alpha1.FormerProject) (bool, error) {
 	p, err := c.frame.Catalog.Project(ctx, was.Namespace, v1alpha1.Reference{Name: was.Name})
 	if err == nil && string(p.UID) == was.UID {

@@ -1,5 +1,5 @@
-// Package retainedrepository reconciles the repositories that deleted projects have left: it writes down on their shards whose they
-// were, and purges them when an administrator asks for it.
+// Package retainedrepository reconciles the repositories that deleted projects have left: it records on their shards to whom they belonged,
+// and purges them when an administrator requests it.
 package retainedrepository
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/retained"
 )
 
-// takeOverInterval is how often it is looked whether a project has taken the repository.
+// takeOverInterval is the interval for checking whether a project has taken the repository.
 const takeOverInterval = time.Second
 
 // Controller reconciles retained repositories.
@@ -49,7 +49,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one retained repository up to date.
+// Reconcile reconciles one retained repository.
 func (c *Controller) Reconcile(ctx context.Context, r *v1alpha1.RetainedRepository) (reconcile.Result, error) {
 	return c.frame.Run(ctx, r, c.name, c.check, c.adoption, c.record)
 }
@@ -59,7 +59,7 @@ func (c *Controller) name(_ context.Context, r *v1alpha1.RetainedRepository) err
 	return nil
 }
 
-// check says when there is nothing that a project could take, or somebody could purge.
+// check reports that there is nothing to take over or purge.
 func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) error {
 	if p, err := c.user(ctx, r); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (c *Controller) check(ctx context.Context, r *v1alpha1.RetainedRepository) 
 	return nil
 }
 
-// adoption waits for the project that takes the repository, and forgets one that is gone.
+// adoption waits for the project that takes the repository, and forgets a project that is gone.
 func (c *Controller) adoption(ctx context.Context, r *v1alpha1.RetainedRepository) error {
 	p, err := c.adopter(ctx, r)
 	switch {
@@ -104,7 +104,7 @@ func (c *Controller) record(ctx context.Context, r *v1alpha1.RetainedRepository)
 func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository) error {
 	repo, err := c.repositories.OfRetained(ctx, r)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return nil // nobody can say any more where it is
+		return nil // its location is no longer known
 	}
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Controller) remove(ctx context.Context, r *v1alpha1.RetainedRepository)
 	return c.repositories.Forget(ctx, r)
 }
 
-// purge returns a context for the removal of a repository, whose line says for what it is done.
+// purge returns a context for removing a repository that adds the reason to the audit event.
 func purge(ctx context.Context, r *v1alpha1.RetainedRepository) context.Context {
 	object := audit.ObjectOf(r, "")
 	object.Verb = "delete"
@@ -137,8 +137,8 @@ func purge(ctx context.Context, r *v1alpha1.RetainedRepository) context.Context 
 	})
 }
 
-// handOver ends the record of a repository that a project has taken. Where the project is gone, what the shard says stays, so that
-// the record is made anew from it.
+// handOver removes the record of a repository that a project has taken. If the project is gone, the shard's record stays, so that the
+// RetainedRepository can be created again from it.
 func (c *Controller) handOver(ctx context.Context, r *v1alpha1.RetainedRepository, there bool) error {
 	p, err := c.adopter(ctx, r)
 	switch {
@@ -152,7 +152,7 @@ func (c *Controller) handOver(ctx context.Context, r *v1alpha1.RetainedRepositor
 	return c.repositories.Forget(ctx, r)
 }
 
-// adopter returns the project that takes the repository over, or nil.
+// adopter returns the project that takes over the repository, or nil.
 func (c *Controller) adopter(ctx context.Context, r *v1alpha1.RetainedRepository) (*v1alpha1.Project, error) {
 	by := r.Status.AdoptedBy
 	if by == nil {
@@ -165,8 +165,8 @@ func (c *Controller) adopter(ctx context.Context, r *v1alpha1.RetainedRepository
 	return p, nil
 }
 
-// user returns the project that uses the repository as its own already, or nil. It can only be one of its name and id, and not the one
-// that is leaving it.
+// user returns the project that already uses the repository as its own, or nil. The project must have the same name and id, and must not be
+// the one that is leaving the repository.
 func (c *Controller) user(ctx context.Context, r *v1alpha1.RetainedRepository) (*v1alpha1.Project, error) {
 	p, err := c.project(ctx, r.Spec.Project.Namespace, r.Spec.Project.Name)
 	if err != nil || p == nil {

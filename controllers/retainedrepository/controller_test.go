@@ -115,7 +115,7 @@ var _ = Describe("The deletion of a retained repository", func() {
 		claimedBy(r, site)
 		f.ExpectWaiting(r, v1alpha1.ReasonProgressing, "Project "+namespace+"/site is taking the repository over")
 		f.Delete(r)
-		// The project has no id yet, so its place is not that of the repository.
+		// The project has no id yet, so its path is not the repository's.
 		f.ExpectWaiting(r, v1alpha1.ReasonDeleting, "Project "+namespace+"/site is taking the repository over")
 		Expect(place(r)).To(BeADirectory())
 		_, err := f.ReconcileOnce(site)

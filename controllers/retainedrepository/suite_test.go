@@ -25,11 +25,11 @@ const (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// shard is where repositories are, acme a team's group, and namespace the team's.
+	// shard is the shard for repositories, acme a team's group, and namespace the team's.
 	shard     *v1alpha1.RepositoryStorage
 	acme      *v1alpha1.Group
 	namespace string
-	// told is what the audit log is told.
+	// told has the events of the audit log.
 	told *audittest.Lines
 )
 
@@ -51,7 +51,7 @@ var (
 	})
 )
 
-// leave makes a project ready, with a commit in it, deletes it, and returns what it has left, which is ready, and the commit.
+// leave makes a project ready with a commit, deletes it, and returns the retained repository, which is ready, and the commit.
 func leave(name string) (r *v1alpha1.RetainedRepository, commit string) {
 	GinkgoHelper()
 	p := forge.Project(name).In(acme).Build()
@@ -78,7 +78,7 @@ func leave(name string) (r *v1alpha1.RetainedRepository, commit string) {
 	return r, commit
 }
 
-// retained are all that there are.
+// retained returns all retained repositories.
 func retained() []v1alpha1.RetainedRepository {
 	GinkgoHelper()
 	var list v1alpha1.RetainedRepositoryList
@@ -86,7 +86,7 @@ func retained() []v1alpha1.RetainedRepository {
 	return list.Items
 }
 
-// place is where a retained repository is, and record the file by which its shard says whose it was.
+// place returns the path of a retained repository, and record the file in which its shard records to whom it belonged.
 func place(r *v1alpha1.RetainedRepository) string {
 	return filepath.Join(shard.Spec.Path, repository.PathOfRetained(r))
 }
@@ -95,7 +95,7 @@ func record(r *v1alpha1.RetainedRepository) string {
 	return filepath.Join(shard.Spec.Path, ".retained", repository.RecordName(r))
 }
 
-// away takes the volume of the shard away, until the function that it returns is called.
+// away removes the volume of the shard until back is called.
 func away() (back func()) {
 	GinkgoHelper()
 	Expect(os.Rename(shard.Spec.Path, shard.Spec.Path+".away")).To(Succeed())
@@ -105,7 +105,7 @@ func away() (back func()) {
 	}
 }
 
-// purge deletes a record, which goes in one reconcile.
+// purge deletes a retained repository, which takes one reconcile.
 func purge(r *v1alpha1.RetainedRepository) {
 	GinkgoHelper()
 	f.Delete(r)
@@ -114,7 +114,7 @@ func purge(r *v1alpha1.RetainedRepository) {
 	f.ExpectGone(r)
 }
 
-// claimedBy writes down that a project takes a retained repository, as it does first.
+// claimedBy records that a project takes a retained repository, which is its first step.
 func claimedBy(r *v1alpha1.RetainedRepository, p *v1alpha1.Project) {
 	GinkgoHelper()
 	patch := client.MergeFrom(r.DeepCopy())

@@ -1,4 +1,4 @@
-// Package triggertoken reconciles trigger tokens: it makes or adopts their values in Secrets and keeps the digests.
+// Package triggertoken reconciles trigger tokens: it generates or adopts their values in Secrets, and keeps their digests.
 package triggertoken
 
 import (
@@ -29,15 +29,15 @@ type Controller struct {
 	frame   *frame.Frame[*v1alpha1.TriggerToken]
 }
 
-// New returns the controller; live reads past the cache, s is where values are kept that nobody has a Secret for, and o removes what is
-// left of users who are gone.
+// New returns the controller. live reads past the cache, s stores values for which nobody has a Secret, and o removes the objects of
+// deleted users.
 func New(b frame.Base, live client.Reader, s *credential.Store, o *orphan.Collector, clk clock.PassiveClock) *Controller {
 	return &Controller{live: live, store: s, orphans: o, clock: clk, frame: frame.New(b, frame.WithClaims(claims))}
 }
 
 func claims(_ context.Context, _ *catalog.Catalog, t *v1alpha1.TriggerToken) ([]claim.Claim, error) {
 	if t.Spec.SecretRef == nil {
-		return nil, nil // its own Secret is nobody else's
+		return nil, nil // no other token can use its own Secret
 	}
 	return []claim.Claim{claim.TokenSecret(t.Namespace, t.SecretRef().Name, t.SecretRef().Key)}, nil
 }
@@ -53,7 +53,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 	return c.frame.Watch(mgr, o).
 		OnReferred(&v1alpha1.User{}, c.frame.Catalog.Referrers(tokens, catalog.IndexUser)).
 		OnDeclared(&v1alpha1.Membership{}, c.frame.Catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
-		// Only its readiness tells that a membership has expired.
+		// Only the readiness shows that a membership has expired.
 		OnReady(&v1alpha1.Membership{}, c.frame.Catalog.Peers(tokens, catalog.IndexUser, c.memberKeys)).
 		OnReferred(&corev1.Secret{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, credential.Keys)).
 		OnReferred(&v1alpha1.TriggerToken{}, c.frame.Catalog.Peers(tokens, credential.IndexSecret, c.rivals)).
@@ -61,13 +61,13 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one token up to date.
+// Reconcile reconciles one token.
 func (c *Controller) Reconcile(ctx context.Context, t *v1alpha1.TriggerToken) (reconcile.Result, error) {
 	return c.frame.Run(ctx, t, frame.InScope(c.frame, frame.Reachable(c.frame), c.resolveOwner), c.claimSecret, c.digest)
 }
 
-// resolveOwner says whose state or role keeps the token from being accepted. The digest stays: whoever accepts a token looks at its
-// owner each time.
+// resolveOwner reports if the state or role of the owner prevents the token from being accepted. The digest stays, because the owner is
+// checked each time the token is used.
 func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken, s catalog.Scope) error {
 	if t.Spec.OwnerRef == nil {
 		return nil
@@ -95,15 +95,15 @@ func (c *Controller) resolveOwner(ctx context.Context, t *v1alpha1.TriggerToken,
 func (c *Controller) memberKeys(ctx context.Context, obj client.Object) []string {
 	u, err := c.frame.Catalog.User(ctx, obj.(*v1alpha1.Membership).Spec.UserRef)
 	if err != nil {
-		return nil // whose own appearance wakes up his tokens
+		return nil // the user's own event triggers their tokens
 	}
 	return catalog.UserKeys(u)
 }
 
-// claimSecret keeps two tokens from sharing one value.
+// claimSecret prevents two tokens from sharing one value.
 func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) error {
 	if t.Spec.SecretRef == nil {
-		return nil // its own Secret is nobody else's
+		return nil // no other token can use its own Secret
 	}
 	ref := t.SecretRef()
 	sharing, err := triggertoken.OfSecret(ctx, c.frame.Catalog, t.Namespace, ref)
@@ -118,7 +118,7 @@ func (c *Controller) claimSecret(ctx context.Context, t *v1alpha1.TriggerToken) 
 	return err
 }
 
-// rivals are the Secrets that hold the value which a token has, or had before it changed: those who name them may have it next.
+// rivals returns the Secrets with the value that a token has, or had before it changed: tokens that name them may get it next.
 func (c *Controller) rivals(ctx context.Context, obj client.Object) (keys []string) {
 	t := obj.(*v1alpha1.TriggerToken)
 	own := ownSecretKey(ctx, t)[0]

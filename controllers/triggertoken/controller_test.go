@@ -18,12 +18,12 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// find returns the token of a project that has a value, or the error of looking for it.
+// find returns the token of a project that has a value, or the error of the lookup.
 func find(p *v1alpha1.Project, value string) (*v1alpha1.TriggerToken, error) {
 	return triggertoken.ByValue(GinkgoT().Context(), f.Catalog, p, value, f.Clock.Now())
 }
 
-// expectNoValue expects that nothing of a value can be read in an object or an event.
+// expectNoValue expects that no object and no event contains any part of a value.
 func expectNoValue(t *v1alpha1.TriggerToken, value string) {
 	GinkgoHelper()
 	f.Refresh(t)

@@ -17,27 +17,27 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// maxRotate is how long the text of the annotation may be that asks for another value.
+// maxRotate is the maximum length of the annotation that requests another value.
 const maxRotate = 253
 
 // held is the Secret with the value of a token.
 type held struct {
 	*corev1.Secret
 	key string
-	// platform says that it is Forgeplane's own, in the namespace of the platform.
+	// platform says that the Secret belongs to Forgeplane and is in the platform's namespace.
 	platform bool
-	// generated says that this reconcile has put a value into it.
+	// generated says that this reconcile has generated its value.
 	generated bool
 }
 
 func (h *held) value() string { return string(h.Data[h.key]) }
 
-// replaceable reports whether the value is one that Forgeplane has generated.
+// replaceable reports whether Forgeplane generated the value.
 func (h *held) replaceable(t *v1alpha1.TriggerToken) bool {
 	return h.platform || metav1.IsControlledBy(h.Secret, t) || credential.IsGenerated(h.Secret, h.key)
 }
 
-// digest keeps the digest of the value in the Secret, which is generated where there is none.
+// digest keeps the digest of the value in the Secret. It generates a value if there is none.
 func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error {
 	rotate := t.Annotations[v1alpha1.AnnotationRotate]
 	if len(rotate) > maxRotate {
@@ -71,8 +71,8 @@ func (c *Controller) digest(ctx context.Context, t *v1alpha1.TriggerToken) error
 	return nil
 }
 
-// find returns the Secret with the value: the one that is declared; otherwise the platform's, which is made where there is none. What
-// earlier versions generated into the namespace of the token goes on there, but for what they did for a client of the REST API.
+// find returns the Secret with the value: the declared one, or otherwise the platform's, which it creates if necessary. A Secret that an
+// earlier version generated in the namespace of the token stays in use, unless it was generated for a client of the REST API.
 func (c *Controller) find(ctx context.Context, t *v1alpha1.TriggerToken) (*held, error) {
 	ref := t.SecretRef()
 	if t.Spec.SecretRef != nil {
@@ -111,11 +111,11 @@ func offer(t *v1alpha1.TriggerToken) credential.Offer {
 	return credential.Offer{Holder: t, Field: "secretRef", Name: t.SecretRef().Name, Kind: v1alpha1.SecretOfTriggerToken}
 }
 
-// formerDelay is when a former Secret is looked for again that no informer shows.
+// formerDelay is the delay before looking again for a former Secret, which no informer shows.
 const formerDelay = time.Minute
 
-// former returns the Secret that an earlier version made for a token in its namespace, and nil where there surely is none. While there
-// is one that cannot be used, the error says so: another value would be made in place of the one that is in use.
+// former returns the Secret that an earlier version created for a token in its namespace, or nil if there certainly is none. If there is
+// one that cannot be used, it returns an error, because otherwise the value in use would be replaced.
 func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*corev1.Secret, error) {
 	s, err := offer(t).Check(ctx, c.frame.Client)
 	if err == nil && metav1.IsControlledBy(s, t) {
@@ -124,7 +124,7 @@ func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*cor
 	if err == nil || !frame.IsWaiting(err) {
 		return nil, err
 	}
-	// Whose it is and how it is labelled is all that is asked for: what is in it is not sent.
+	// Only the owner and the labels are requested, not the content.
 	name, there := t.SecretRef().Name, &metav1.PartialObjectMetadataList{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := c.live.List(ctx, there, client.InNamespace(t.Namespace), client.MatchingFields{metav1.ObjectNameField: name}); err != nil {
@@ -144,7 +144,7 @@ func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*cor
 	return nil, nil
 }
 
-// offered takes a Secret of the tenant, unless it is of a type that says what else it is for, or somebody else's.
+// offered returns a Secret of the tenant, unless its type declares another purpose or it belongs to another owner.
 func (c *Controller) offered(t *v1alpha1.TriggerToken, s *corev1.Secret) (*held, error) {
 	if owner := metav1.GetControllerOf(s); owner != nil && owner.Kind == "TriggerToken" && owner.UID != t.UID {
 		t.Status.Digest = ""
@@ -159,7 +159,7 @@ func (c *Controller) offered(t *v1alpha1.TriggerToken, s *corev1.Secret) (*held,
 	return &held{Secret: s, key: t.SecretRef().Key}, nil
 }
 
-// issue keeps a value in a Secret of the platform.
+// issue stores a value in a Secret of the platform.
 func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value string) (*held, error) {
 	s := c.store.New(v1alpha1.SecretOfTriggerToken, t, map[string][]byte{credential.TokenKey: []byte(value)})
 	if rotate := t.Annotations[v1alpha1.AnnotationRotate]; rotate != "" {
@@ -167,7 +167,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 	}
 	err := c.frame.Client.Create(audit.Because(ctx, audit.Event{Action: "generate", Reason: "a value under the key " + credential.TokenKey}), s)
 	if apierrors.IsAlreadyExists(err) {
-		// A server has just made it, for a client that waits for the value.
+		// A server has just created it, for a client that waits for the value.
 		name := s.Name
 		if s, err = c.store.Of(ctx, v1alpha1.SecretOfTriggerToken, t, name); s == nil && err == nil {
 			err = apierrors.NewConflict(corev1.Resource("secrets"), name, fmt.Errorf("the cache does not show it yet"))
@@ -185,7 +185,7 @@ func (c *Controller) issue(ctx context.Context, t *v1alpha1.TriggerToken, value 
 	return &held{Secret: s, key: credential.TokenKey, platform: true, generated: true}, nil
 }
 
-// replace puts a generated value into a Secret.
+// replace writes a generated value to a Secret.
 func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
 	before := h.DeepCopy()
 	value := triggertoken.Generate()
@@ -206,7 +206,7 @@ func (c *Controller) replace(ctx context.Context, t *v1alpha1.TriggerToken, h *h
 	return nil
 }
 
-// accept says why a value is not accepted that may be somebody else's choice.
+// accept returns an error if a value that a user may have chosen is not accepted.
 func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *held) error {
 	const remedy = "set another value, or remove the key to get a generated one"
 	if err := triggertoken.Check(h.Data[h.key]); err != nil {
@@ -214,7 +214,7 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *he
 	}
 	digest := credential.Digest(h.value())
 	if t.Status.Digest == digest {
-		return nil // Whoever comes later with the same value does not take it away.
+		return nil // another token with the same value does not take it away
 	}
 	holders, err := triggertoken.OfDigest(ctx, c.frame.Catalog, digest)
 	if err != nil {
@@ -222,10 +222,10 @@ func (c *Controller) accept(ctx context.Context, t *v1alpha1.TriggerToken, h *he
 	}
 	for _, other := range holders {
 		switch {
-		case other.UID == t.UID: // A server has just written the digest of the value that it has made.
+		case other.UID == t.UID: // a server has just written the digest of the value that it generated
 		case other.Namespace == t.Namespace:
 			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of the TriggerToken %s: %s", h.key, h.Name, other.Name, remedy)
-		default: // Who else is here is not told.
+		default: // the message does not name the other token
 			return frame.Stalled(v1alpha1.ReasonAlreadyExists, "key %s of Secret %s holds the value of a token of another project: %s", h.key, h.Name, remedy)
 		}
 	}

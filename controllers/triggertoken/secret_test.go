@@ -17,20 +17,20 @@ import (
 	"github.com/forgeplane/forgeplane/test/forge"
 )
 
-// chosen is a value that somebody has made up.
+// chosen is a value that a user has chosen.
 const chosen = "a-value-that-is-long-enough"
 
 // offered are the labels of a Secret that a token may use.
 var offered = map[string]string{v1alpha1.LabelSecret: v1alpha1.SecretOfTriggerToken}
 
-// secret is one of the team with one key, for a token to use.
+// secret returns a Secret of the team with one key, for use by a token.
 func secret(name, key, value string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: acme.Namespace, Name: name, Labels: offered}, Data: map[string][]byte{key: []byte(value)},
 	}
 }
 
-// secretOf is the Secret that a token uses.
+// secretOf returns the Secret that a token uses.
 func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
 	GinkgoHelper()
 	f.Refresh(t)
@@ -42,7 +42,7 @@ func secretOf(t *v1alpha1.TriggerToken) *corev1.Secret {
 	return s
 }
 
-// valueOf is the value of a token, which is the one that is accepted.
+// valueOf returns the accepted value of a token.
 func valueOf(t *v1alpha1.TriggerToken) string {
 	GinkgoHelper()
 	s := secretOf(t)
@@ -54,7 +54,7 @@ func valueOf(t *v1alpha1.TriggerToken) string {
 	return value
 }
 
-// expectAnother waits until another value than one is in force, and returns it.
+// expectAnother waits until a value other than the given one is in force, and returns it.
 func expectAnother(t *v1alpha1.TriggerToken, than string) string {
 	GinkgoHelper()
 	f.Eventually(t).Should(HaveField("Status.Digest", Not(BeElementOf("", credential.Digest(than)))))

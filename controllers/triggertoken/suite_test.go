@@ -13,7 +13,7 @@ import (
 var (
 	cluster *forge.Cluster
 	f       *forge.Forge
-	// acme and website are a team's group and project. A trigger token needs no more than that they are declared.
+	// acme and website are a team's group and project. Their declarations suffice for a trigger token.
 	acme    *v1alpha1.Group
 	website *v1alpha1.Project
 )

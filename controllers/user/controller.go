@@ -1,4 +1,4 @@
-// Package user reconciles users: who holds which username, address and Kubernetes identity.
+// Package user reconciles users: which user holds which username, address and Kubernetes identity.
 package user
 
 import (
@@ -38,7 +38,7 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager, o controller.Options) er
 		Complete(reconcile.AsReconciler(c.frame.Client, c))
 }
 
-// Reconcile brings one user up to date.
+// Reconcile reconciles one user.
 func (c *Controller) Reconcile(ctx context.Context, u *v1alpha1.User) (reconcile.Result, error) {
 	return c.frame.Run(ctx, u, c.claimUsername, c.claimEmail, c.claimKubernetes)
 }
