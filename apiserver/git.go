@@ -19,10 +19,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// archived is what a pusher reads who is not to wait for better times.
+// archived is the message for a push to an archived project, which must not be retried.
 const archived = "This project is archived, so nothing can be pushed to it."
 
-// gitAccess tells the Git server who calls and what the declared objects let him do.
+// gitAccess tells the Git server who the caller is and what the declared objects allow them to do.
 type gitAccess struct {
 	auth         *auth.Authenticator
 	catalog      *catalog.Catalog
@@ -83,7 +83,7 @@ func (g *gitAccess) Find(ctx context.Context, fullPath string, caller githttp.Ca
 		return nil, err
 	}
 	audit.From(ctx).About(p, scope.Path())
-	who, _ := caller.Who.(auth.Caller) // nobody in particular where it is not set
+	who, _ := caller.Who.(auth.Caller) // the anonymous caller if it is not set
 	access, err := g.auth.Access(ctx, who, scope)
 	if err != nil {
 		return nil, err

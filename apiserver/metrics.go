@@ -20,7 +20,7 @@ func newRequestMetrics() requestMetrics {
 	}, []string{"method", "route", "status"})}
 }
 
-// observe counts an answer. Routes are those of the table, so that there are no more series than these have answers.
+// observe counts an answer. Its label is a route of the table, so the number of series is bounded.
 func (m requestMetrics) observe(e *endpoint.Endpoint, status int, took time.Duration) {
 	m.seconds.WithLabelValues(e.Method(), e.Path(), strconv.Itoa(status)).Observe(took.Seconds())
 }

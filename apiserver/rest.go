@@ -91,7 +91,7 @@ type restOptions struct {
 	outdated func(ctx context.Context) bool
 	// credentials are those that REST receives or generates for objects of tenants.
 	credentials *credential.Store
-	// home is the namespace of what is made over REST and has no other.
+	// home is the namespace of objects that are created over REST and have no other namespace.
 	home string
 	// targets says which hosts outside users may name.
 	targets *egress.Policy
@@ -188,11 +188,11 @@ func split(rest, retired, page, gitServer http.Handler) http.Handler {
 func cloneWithPath(u *url.URL, escaped string) *url.URL {
 	inner := *u
 	inner.RawPath = escaped
-	// The escaped path is part of one that was unescaped before.
+	// The escaped path is a part of a path that was unescaped before.
 	inner.Path, _ = url.PathUnescape(escaped)
 	return &inner
 }
 
-// Costly are the names of what endpoints are limited for by themselves, whoever asks five times a minute: those that
-// ratelimit.Options takes.
+// Costly returns the names of the limits that single endpoints have, of five requests a minute for every caller. ratelimit.Options takes
+// them.
 func Costly() []string { return []string{"archive", "blob", "changelog", "file"} }

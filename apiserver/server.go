@@ -67,7 +67,7 @@ type Options struct {
 	Version string
 	// Namespace is the platform's: the values of tokens are kept there.
 	Namespace string
-	// Home is the namespace of personal projects, and of what is made over REST without a group above.
+	// Home is the namespace of personal projects, and of objects that are created over REST without a parent group.
 	Home string
 	// Targets says which hosts outside users may name.
 	Targets *egress.Policy
@@ -101,13 +101,13 @@ type Options struct {
 	Uploads string
 	// Disk is what is in Uploads; nil for any amount.
 	Disk *fair.Memory
-	// Quotas are how many objects are made over REST.
+	// Quotas limit the number of objects that are created over REST.
 	Quotas quota.Limits
 	// Metrics is where those of the server are registered.
 	Metrics []prometheus.Registerer
 	// Audit is told of every write; nil for nobody.
 	Audit *audit.Log
-	// Others are the other servers of the installation; nil where there are none.
+	// Others has the state of the other servers of the installation; nil if there are none.
 	Others *watermark.Watermark
 	// Pushed is told of each project whose refs may have changed.
 	Pushed func(project types.NamespacedName)

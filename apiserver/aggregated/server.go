@@ -53,16 +53,16 @@ type Options struct {
 
 	// URL is how clients reach kube-apiserver: links in answers begin with it.
 	URL *url.URL
-	// Tree serves requests whose path is that of an endpoint; the context has the caller's identity. For an
-	// anonymous caller it has the key of the address.
+	// Tree serves requests whose path is the path of an endpoint. The context has the caller's identity, or for an anonymous caller the key
+	// of the address.
 	Tree http.Handler
-	// Routes are those of the tree.
+	// Routes are the routes of the tree.
 	Routes []route.Pattern
 	Known  route.Known
 
 	Certificates *certificate.Source
-	// Registration is this server's; its Authorities are those of Certificates, and it is ready when the server is. Its Name is
-	// that of the host; the port is added.
+	// Registration configures the registration of this server. Its Authorities come from Certificates, and it is ready when the server is.
+	// Its Name is the host; the port is added.
 	Registration registration.Server
 	// Ready says what the tree still waits for; nil when it can serve.
 	Ready func(*http.Request) error
@@ -81,8 +81,7 @@ func New(o Options) *Server {
 // NeedLeaderElection is false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends. It registers the API when it is ready and as long as it is, and goes on answering until the
-// registration has been taken away.
+// Start serves until ctx ends. It registers the API while it is ready, and continues to answer until the registration was removed.
 func (s *Server) Start(ctx context.Context) error {
 	if _, err := s.options.Certificates.Load(ctx); err != nil {
 		return err

@@ -24,7 +24,7 @@ const (
 	aMinute = 5
 )
 
-// Large reports whether the content is not to be put together in memory: Write does without, and Text does not.
+// Large reports whether the content is too large to build in memory. Use Write for such content, not Text.
 func Large(b git.Blob) bool { return b.Size > large }
 
 // Count counts a request about a project where the blob is a large one. The error is one of the endpoint where the caller has had too many: what names

@@ -21,7 +21,7 @@ type Diff struct {
 	TooLarge    bool   `json:"too_large" doc:"Whether the text is left out because there is too much of it."`
 }
 
-// noMode is that of a file that is not there.
+// noMode is the mode of a file that does not exist.
 const noMode = "0"
 
 // Show is how a change is shown. With unidiff the text begins with the two lines that name the files, as patch reads them.

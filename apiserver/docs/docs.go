@@ -94,7 +94,7 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, a.name, time.Time{}, bytes.NewReader(content))
 }
 
-// decompress is for the rare client that is no browser.
+// decompress is for the rare client that is not a browser.
 func decompress(content []byte) []byte {
 	var plain bytes.Buffer
 	if reader, err := gzip.NewReader(bytes.NewReader(content)); err == nil {

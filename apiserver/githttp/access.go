@@ -17,9 +17,9 @@ import (
 type Caller struct {
 	// UserID is the REST id of the user.
 	UserID int64
-	// Scopes are those of the token.
+	// Scopes are the scopes of the token.
 	Scopes []string
-	// Who is what the Authenticator knows the caller by.
+	// Who is the Authenticator's own representation of the caller.
 	Who any
 }
 
@@ -31,7 +31,7 @@ func (c Caller) key() fair.Key { return fair.User(c.UserID) }
 
 // Errors that an Authenticator and Projects return for what is not a failure.
 var (
-	// ErrUnauthenticated: the password is no token, or the token has expired or was revoked.
+	// ErrUnauthenticated: the password is not a token, or the token has expired or was revoked.
 	ErrUnauthenticated = errors.New("the credentials are not valid")
 	// ErrBlocked: the user may not use the server.
 	ErrBlocked = errors.New("the user is blocked")
@@ -93,15 +93,15 @@ var scopes = map[git.Service][]string{
 	git.ReceivePack: {"api", "write_repository"},
 }
 
-// authorize finds out who calls and what project it is about, and whether the one may do with the other what the request
-// asks for. Whoever may not know of a project is told the same as if there were none.
+// authorize identifies the caller and the project, and checks that the caller may do what the request asks for. A caller who may not know
+// of a project receives the same answer as for a project that does not exist.
 func (h *Handler) authorize(r *http.Request, req request) (Caller, *Project, error) {
 	caller, err := h.authenticate(r, req.service)
 	if err != nil {
 		return Caller{}, nil, err
 	}
 	ctx := r.Context()
-	if !caller.Anonymous() { // whoever is asked to sign in comes again at once
+	if !caller.Anonymous() { // a client that is asked to sign in retries at once
 		ctx = fair.With(ctx, caller.key())
 		if err := ratelimit.CountGit(ctx); err != nil {
 			return Caller{}, nil, err
@@ -185,7 +185,7 @@ func (h *Handler) find(ctx context.Context, path string, caller Caller) (*Projec
 	return h.Projects.Find(ctx, path, caller)
 }
 
-// notFound is the answer for a project that is not there, or that the caller may not know of.
+// notFound is the answer for a project that does not exist or that the caller may not know of.
 var notFound = refusal{status: http.StatusNotFound,
 	text: "The project you were looking for could not be found or you don't have permission to view it."}
 
@@ -193,8 +193,8 @@ var notFound = refusal{status: http.StatusNotFound,
 var pending = refusal{status: http.StatusServiceUnavailable,
 	text: "The repository of this project is still being made. Please try again later."}
 
-// outdated reports whether a refusal may come of nothing but that another server has written something meanwhile. Who has shown no
-// credentials is asked for them at once.
+// outdated reports whether the only cause of a refusal can be that another server has written something in the meantime. Callers without
+// credentials are asked for them at once.
 func (h *Handler) outdated(r *http.Request, err error) bool {
 	var said refusal
 	if h.Outdated == nil || r.Header.Get("Authorization") == "" || !errors.As(err, &said) {

@@ -22,7 +22,7 @@ type answer struct {
 	prefix      string
 	// in is the body to wait for. It may be nil.
 	in *body
-	// stubborn answers swallow what a client does not take, lest git stops in the middle of its work.
+	// stubborn discards what the client does not read, so that git does not stop in the middle of its work.
 	stubborn bool
 
 	held  []byte

@@ -46,7 +46,7 @@ func (p *push) tell(updates []hook.Update, verdict hook.Verdict) {
 	p.record.Refs(refs...)
 }
 
-// confirm looks whether the refs have what the push was to give them: git may still have failed in one.
+// confirm checks that the refs have the values that the push requested, because git may still have failed to change one.
 func (p *push) confirm(ctx context.Context) {
 	if p.record == nil {
 		return

@@ -33,8 +33,8 @@ type body struct {
 	whole  atomic.Bool
 }
 
-// newBody looks at the beginning of a body, so that no process is started for one that is not of the protocol. The objects of a push
-// have at most maxPush bytes, if that is not 0.
+// newBody checks the beginning of a body, so that no process is started for a body that does not follow the protocol. The objects of a push
+// are limited to maxPush bytes; 0 means no limit.
 func newBody(control *http.ResponseController, r io.Reader, req request, h *Handler, maxPush int64) (*body, error) {
 	b := &body{wire: &wire{r: r, control: control, pace: h.pace()}}
 	limit := h.MaxFetchBytes
@@ -94,7 +94,7 @@ func (b *body) drain() {
 type decoded struct {
 	body   *body
 	packed bool
-	limit  int64 // 0 is none
+	limit  int64 // 0 means no limit
 	r      io.Reader
 	n      int64
 }

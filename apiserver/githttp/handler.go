@@ -82,10 +82,10 @@ func or[T comparable](value, otherwise T) T {
 	return value
 }
 
-// ServeHTTP serves one request. What the client may read of a failure is in the answer; what it may not is logged.
+// ServeHTTP serves one request. The answer contains what the client may know about a failure; everything else is logged.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := &answer{w: w, control: http.NewResponseController(w), pace: h.pace()}
-	_ = answer.control.SetWriteDeadline(time.Time{}) // that of the request before
+	_ = answer.control.SetWriteDeadline(time.Time{}) // removes the deadline of the previous request
 	defer func() { _ = answer.control.SetWriteDeadline(time.Now().Add(h.IdleTimeout)) }()
 	if r.ContentLength != 0 { // net/http reads on after a refusal, for the sake of the next request
 		_ = answer.control.SetReadDeadline(time.Now().Add(h.IdleTimeout))
@@ -124,7 +124,7 @@ func (h *Handler) serve(out *answer, r *http.Request) error {
 		caller, project, err = h.authorize(r, req)
 	}
 	if r.Header.Get("Authorization") == "" {
-		record.Skip() // git first asks whether it is to sign in
+		record.Skip() // git first asks without credentials whether it must sign in
 	}
 	if err != nil {
 		return req.refused(err)

@@ -29,12 +29,12 @@ var (
 // push-cert begins the certificate of a signed push.
 const certificate = "push-cert"
 
-// head is the body of a push that says which refs are to change, up to the first flush, in the form that clients give it; what follows
-// is passed on as it is. git works on some of what it knows beyond that at once, before anybody is asked: it writes a certificate to the
-// objects of the repository. So a line is passed on only when it was looked at.
+// head is the body of a push. It parses the beginning, which says which refs to change, up to the first flush, in the form that clients
+// send; it forwards the rest unchanged. git processes some other forms before anybody decides about the push: it writes a certificate to
+// the objects of the repository. So each line is forwarded only after it was checked.
 type head struct {
 	in *bufio.Reader
-	// failed is told what is wrong, and returns what Read is to say.
+	// failed is called with the problem, and returns the error for Read.
 	failed func(error) error
 
 	ahead    []byte // looked at, and not passed on yet

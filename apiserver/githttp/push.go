@@ -17,7 +17,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/protection"
 )
 
-// push is one push on its way. Who pushes and where to is known from here, never from what the hook says.
+// push is a push in progress. The caller and the project are known from here, never from what the hook says.
 type push struct {
 	*Handler
 	path    string
@@ -29,11 +29,11 @@ type push struct {
 
 	// Set by the hook's question, before the stage is accepted.
 	updates []hook.Update
-	end     func()            // no longer counts as a write, nor do its refs besides those that are there
+	end     func()            // ends the write, and releases the reserved refs
 	reasons map[string]string // by ref, why it is refused
 }
 
-// The stages of a push. One that is accepted goes on without its client; one that is cut off is no longer accepted.
+// The stages of a push. A push that was accepted continues without its client; a push that was cut off can no longer be accepted.
 const (
 	unchecked int32 = iota
 	accepted
@@ -109,7 +109,7 @@ const failure = "The server could not check this push, so nothing was changed. "
 
 // check answers the hook.
 func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
-	// From here on whoever closes the repository waits, or else finds it closed here: nothing can get in between.
+	// From here on, closing the repository waits for this push, or this push finds it closed: nothing can get in between.
 	switch err := p.write.Begin(); {
 	case errors.Is(err, git.ErrClosed):
 		return hook.Verdict{Text: ReadOnly}
@@ -131,7 +131,7 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	if err != nil {
 		text = failure
 	}
-	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // who has gone away needs no decision
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // a client that has disconnected needs no decision
 		p.Log.Error(err, "checking a push", "project", p.path, "user", p.caller.UserID)
 	}
 	p.updates = asked.Updates
@@ -141,9 +141,9 @@ func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict
 	return hook.Verdict{Text: text}
 }
 
-// decide says why a push is refused, and nothing if it is not. It looks at the caller and the project anew: since the push
-// began, which may be long ago, tokens, roles and rules may have changed. To look at what is pushed can take long as well, so
-// it decides once more when it knows all of that: then only memory is asked, and git goes on with the refs at once.
+// decide returns the reason why a push is refused, or "" if it is not. It uses the current caller and project, because tokens, roles and
+// rules may have changed since the push began. Inspecting the pushed objects can also take long, so it decides once more when all facts are
+// known; that reads only memory, and git then updates the refs at once.
 func (p *push) decide(ctx context.Context, asked hook.Push) (refused string, err error) {
 	quarantine, err := p.project.Repository.Quarantine(asked.Quarantine)
 	if err != nil {
@@ -185,7 +185,7 @@ func (p *push) within(ctx context.Context, q *git.Quarantine, refs []git.RefUpda
 	return nil
 }
 
-// What a pusher reads whose token or account has ended since the push began.
+// The messages for a pusher whose token or account has ended since the push began.
 const (
 	tokenEnded = "The access token has expired or was revoked since this push began. Nothing was changed. Push again with another token."
 	blocked    = "Your account has been blocked since this push began. Nothing was changed."

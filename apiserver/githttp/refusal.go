@@ -20,7 +20,7 @@ type refusal struct {
 	status int
 	text   string
 	allow  string // for status 405
-	// retry is when to come again; 0 where nothing is known of it.
+	// retry is the delay after which the client should retry; 0 if it is not known.
 	retry time.Duration
 	// fetch is the answer to a request whose answer git looks into only if it succeeded.
 	fetch bool

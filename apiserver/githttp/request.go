@@ -14,7 +14,7 @@ import (
 
 // request is what a client asks for.
 type request struct {
-	// path is the full path of the project, empty if it is none that a project can have.
+	// path is the full path of the project, or empty if no project can have the requested path.
 	path    string
 	service git.Service
 	// advertise asks for the list of refs, with which each conversation begins.
@@ -102,7 +102,7 @@ func (req request) parseBody(method string, header http.Header) (request, error)
 	return req, nil
 }
 
-// version is that of the protocol which the client asks for.
+// version returns the version of the protocol that the client requests.
 func (req request) version() int {
 	for part := range strings.SplitSeq(req.protocol, ":") {
 		switch part {

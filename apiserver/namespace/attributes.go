@@ -27,7 +27,7 @@ func (a *Attributes) Refuse(name, what string) {
 	a.wrong[name] = append(a.wrong[name], what)
 }
 
-// Err is a 400 about all that was refused; nil when nothing was.
+// Err returns a 400 with all refused attributes, or nil if there are none.
 func (a *Attributes) Err() error {
 	if a.wrong == nil {
 		return nil
@@ -50,8 +50,8 @@ func (a *Attributes) Path(path string) {
 	}
 }
 
-// Reserved reports whether a segment at the root leads elsewhere on the forge's own listener: to the REST API, to the registry and
-// the tokens for it, or to the pages of the forge itself. It is no root group's and no user's.
+// Reserved reports whether a root segment is used by the forge's own listener: by the REST API, by the registry and its tokens, or by the
+// pages of the forge. Neither a root group nor a user can have it.
 func Reserved(segment string) bool {
 	switch strings.ToLower(segment) {
 	case "-", "api", "v2", "jwt":

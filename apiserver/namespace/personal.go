@@ -32,7 +32,7 @@ func PersonalOf(u *v1alpha1.User, home string) *v1alpha1.Group {
 	}
 }
 
-// IsPersonal reports whether an object is the group that holds the personal projects of a user, and not of one who had the id before.
+// IsPersonal reports whether an object is the group of a user's personal projects, and not the group of an earlier user with the same id.
 func IsPersonal(ctx context.Context, c *catalog.Catalog, o metav1.Object, u *v1alpha1.User, home string) (bool, error) {
 	g, ok := o.(*v1alpha1.Group)
 	if !ok || client.ObjectKeyFromObject(g) != PersonalKey(u, home) {

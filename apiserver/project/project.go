@@ -43,5 +43,5 @@ func Of(s catalog.Scope, webURL string) Summary {
 	}
 }
 
-// Unseen shows a project to somebody who may not see it, where he has to do with it all the same: its id, and nothing else.
+// Unseen returns a project for callers who may not see it but must identify it: it has only the id.
 func Unseen(id int64) Summary { return Summary{ID: id, TagList: []string{}, Topics: []string{}} }

@@ -25,8 +25,8 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// Client returns the address of who has sent a request: that of the connection, or behind trusted proxies the last one in
-// X-Forwarded-For that is not theirs. What stands before it anybody can have written.
+// Client returns the address of the sender of a request: the address of the connection or, behind trusted proxies, the last address in
+// X-Forwarded-For that does not belong to one of them. Earlier addresses can be forged.
 func (l *Limiter) Client(r *http.Request) netip.Addr {
 	at, _ := parseAddress(r.RemoteAddr)
 	if len(l.proxies) == 0 {

@@ -14,9 +14,9 @@ const (
 	maxKeys = 4096
 )
 
-// counter counts by key in one window at a time. Libraries keep an object of some hundred bytes for each caller, and a task that
-// takes old ones away; this forgets all of them with the window. Past a quarter of a million callers in one window it
-// forgets some of them before.
+// counter counts by key in one window at a time. Libraries keep an object of some hundred bytes for each caller, and need a task to remove
+// old ones; counter discards all of them with the window. If there are more than a quarter of a million callers in one window, it discards
+// some of them early.
 type counter struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -37,7 +37,7 @@ func (c *counter) add(key uint64, window int64) int {
 	s.Lock()
 	defer s.Unlock()
 	count, known := s.counts[key]
-	// Who read the clock just before another one may come after it.
+	// A goroutine that read the clock just before another one can arrive after it.
 	late := window == s.window-1
 	if s.window != window && !late || !known && len(s.counts) >= maxKeys {
 		s.window, s.counts, count = window, map[uint64]uint32{}, 0
@@ -46,8 +46,8 @@ func (c *counter) add(key uint64, window int64) int {
 	return int(count + 1)
 }
 
-// key is the hash of who calls, and of what is called, where that counts apart. Nobody outside knows the seed, so nobody can have
-// another's key.
+// key returns the hash of the caller, and of the resource if that is counted separately. The seed is secret, so nobody can construct a
+// collision with another caller.
 func (l *Limiter) key(caller fair.Key, what, subject string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(l.requests.seed)

@@ -8,7 +8,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/fair"
 )
 
-// Exceeded is the error for whoever has sent too many Git requests in a minute.
+// Exceeded is the error for a caller who has sent too many Git requests in a minute.
 type Exceeded struct {
 	// Limit is how many there may be, and What they are called in the plural.
 	Limit int

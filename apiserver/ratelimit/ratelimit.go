@@ -1,6 +1,6 @@
-// Package ratelimit refuses callers of the REST API and of Git who call too often: users and Kubernetes identities by who they are,
-// and everybody else by the address. It counts in windows of a minute of the clock, as the headers that tell clients of it have it,
-// and for this process alone.
+// Package ratelimit refuses callers of the REST API and of Git who send too many requests. Users and Kubernetes identities are counted by
+// identity, and all others by address. The windows are minutes of the clock, as the rate limit headers tell clients. Each process counts
+// separately.
 package ratelimit
 
 import (
@@ -27,8 +27,8 @@ const window = time.Minute
 type Options struct {
 	// Authenticated is how many requests of a user are served in a minute; 0 for any number.
 	Authenticated int
-	// Unauthenticated is the same for an address, of requests without a token and of those with one that is not good. An
-	// IPv6 network of 64 bits counts as one address.
+	// Unauthenticated is the same limit for an address, for requests without a token or with an invalid one. An IPv6 network of 64 bits
+	// counts as one address.
 	Unauthenticated int
 	// GitAuthenticated is how many Git requests of a user are served in a minute, and GitUnauthenticated how many from an address of
 	// those who have not signed in; 0 for any number. A clone takes three.
@@ -83,7 +83,7 @@ func (l *Limiter) Collect(ch chan<- prometheus.Metric) { l.refused.Collect(ch) }
 // throttle is a limit of all requests together.
 type throttle struct {
 	limit int
-	// What headers say of it. They share the slices, which nothing can append to.
+	// The values of the headers. They share the slices, which nothing can append to.
 	limits, name []string
 }
 
@@ -152,8 +152,8 @@ func (r *request) observe(key uint64, m *minute) int {
 
 type requestKey struct{}
 
-// Handler serves with next, where the functions that count find the limiter. The context is that of the address from which a request
-// comes; whoever learns who calls gives it the key of the caller, with fair.With.
+// Handler serves with next, and makes the limiter available to the functions that count. The context initially has the key of the client
+// address. Code that identifies the caller sets the caller's key with fair.With.
 func (l *Limiter) Handler(next http.Handler) http.Handler { return l.handler(next, false) }
 
 // Aggregated is Handler for requests that come through kube-apiserver, which limits their number itself: only what costs much is
@@ -219,8 +219,8 @@ func CountEndpoint(ctx context.Context, e *endpoint.Endpoint, subject func() str
 	return CountThing(ctx, limit, what, subject)
 }
 
-// CountThing is CountEndpoint for what turns out to be limited only when it is looked at: what it is, and how often a minute it
-// is to be had.
+// CountThing is CountEndpoint for a resource that turns out to be limited only when it is looked up. perMinute is the limit and what names
+// the resource.
 func CountThing(ctx context.Context, perMinute int, what string, subject func() string) error {
 	r, perMinute := enforced(ctx, perMinute, what)
 	if perMinute == 0 {
@@ -232,7 +232,7 @@ func CountThing(ctx context.Context, perMinute int, what string, subject func() 
 	return nil
 }
 
-// enforced returns the request that ctx belongs to, and how often a minute something is to be had; 0 for any number.
+// enforced returns the request of ctx and the limit per minute; 0 means no limit.
 func enforced(ctx context.Context, perMinute int, what string) (*request, int) {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || !r.limiter.endpoints {

@@ -27,17 +27,17 @@ import (
 type Draft struct {
 	// Branch is the one that gets the commit, without its prefix.
 	Branch string
-	// StartBranch is the branch that the commit begins at, and StartCommit the id of a commit to begin at; Branch where both are
-	// empty. From another one than Branch comes a new branch, unless Force.
+	// StartBranch is the branch, and StartCommit the id of the commit, on which the commit is based. Branch is used if both are empty. If
+	// it is another branch, Branch must not exist, unless Force is set.
 	StartBranch, StartCommit string
 	// Force puts Branch at the commit, whatever it has been at.
 	Force bool
 	// Actions are what the commit does.
 	Actions []git.Action
-	// ActionsAt, where it is set, says what the commit does instead, given the id of the commit that it follows.
+	// ActionsAt, unless nil, returns the actions in place of Actions, given the id of the parent commit.
 	ActionsAt func(ctx context.Context, parent string) ([]git.Action, error)
 	Message   string
-	// AuthorName and AuthorEmail are the caller's where they are empty. The committer is the caller.
+	// AuthorName and AuthorEmail default to the caller's. The committer is always the caller.
 	AuthorName, AuthorEmail string
 	// When is when it is made.
 	When time.Time
@@ -55,12 +55,12 @@ func Content(text, encoding string) (content []byte, ok bool) {
 	return content, err == nil
 }
 
-// Commit makes the commit in the repository of the project that the request is about, as its caller, and puts the branch at it. In a
-// repository without branches it is the first one. It is decided on as a push is; if it is refused, objects that nothing names are
-// all that remains. A branch that others change meanwhile is left as they have it.
+// Commit creates the commit as the caller of the request, in the repository of its project, and updates the branch. In a repository without
+// branches it creates the first one. The update is decided like a push; if it is refused, only unreferenced objects remain. If somebody
+// else changes the branch in the meantime, it stays as they left it.
 //
-// The error is Refused for what the caller may not do; an answer for projects that take no changes, for a start that is not
-// there and for callers that are no User; or one of git.Repository.WriteCommit and UpdateRefs. Uncommitted makes an answer of it.
+// The error is Refused if the caller may not do this; an answer if the project takes no changes, the start does not exist, or the caller is
+// not a User; or an error of git.Repository.WriteCommit or UpdateRefs. Uncommitted converts it to an answer.
 func (w *Writer) Commit(ctx context.Context, s auth.Project, repo *git.Repository, d Draft) (id string, err error) {
 	commit, err := d.commit(s)
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *Writer) Commit(ctx context.Context, s auth.Project, repo *git.Repositor
 	return id, err
 }
 
-// commit is what the draft becomes, but for its parent.
+// commit returns the commit of the draft, without its parent.
 func (d Draft) commit(s auth.Project) (git.NewCommit, error) {
 	person, err := s.Caller.Person()
 	if err != nil {
@@ -105,7 +105,7 @@ func (d Draft) commit(s auth.Project) (git.NewCommit, error) {
 // notAllowed is what clients know of a protected branch.
 const notAllowed = "You are not allowed to push into this branch"
 
-// start returns the commit that the draft follows, empty where there is none, and the one that the branch is at.
+// start returns the parent of the draft, empty if there is none, and the current commit of the branch.
 func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old string, err error) {
 	if d.StartCommit != "" && !git.IsObjectID(d.StartCommit) {
 		return "", "", invalid("Invalid start_sha '%.100s'", d.StartCommit)
@@ -133,7 +133,7 @@ func (d Draft) start(ctx context.Context, repo *git.Repository) (parent, old str
 	return parent, old, nil
 }
 
-// onNoBranch is the answer for a start that is not there, unless there is no branch at all yet.
+// onNoBranch returns the answer for a start that does not exist, or nil if the repository has no branch yet.
 func onNoBranch(ctx context.Context, repo *git.Repository) error {
 	for _, err := range repo.Refs(ctx, Branches) {
 		if err != nil {

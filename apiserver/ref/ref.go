@@ -30,7 +30,7 @@ func IsBranchName(name string) bool {
 	return name != "HEAD" && !git.IsObjectID(name) && git.CheckRefName(Branches+name) == nil
 }
 
-// Missing reports whether an error says that something is not there: a ref, an object, or all of the repository.
+// Missing reports whether an error says that something does not exist: a ref, an object, or the whole repository.
 func Missing(err error) bool {
 	for _, kind := range []error{git.ErrRefNotFound, git.ErrObjectNotFound, git.ErrNotFound, repository.ErrNoStorage} {
 		if errors.Is(err, kind) {
@@ -113,7 +113,7 @@ func cut(all []git.Ref, match func(git.Ref) bool, skip, size int) (rows []git.Re
 	return rows, total
 }
 
-// Commit shows the commit with an id, as lists have it; nil where there is none.
+// Commit returns the commit with an id, as lists show it; nil if it does not exist.
 func Commit(ctx context.Context, repo *git.Repository, id, projectURL string) (*commit.Commit, error) {
 	found, err := repo.ReadCommit(ctx, id)
 	switch {

@@ -69,11 +69,12 @@ func (w *Writer) Update(ctx context.Context, s auth.Project, repo *git.Repositor
 	return w.Write(ctx, s, repo, func(context.Context) ([]git.RefUpdate, error) { return updates, nil })
 }
 
-// Write is Update for what is to be written before the refs are changed. Where the project takes no changes, prepare is not called.
+// Write is Update with a prepare function that writes objects before the refs are changed. If the project takes no changes, prepare is not
+// called.
 func (w *Writer) Write(ctx context.Context, s auth.Project, repo *git.Repository, prepare func(ctx context.Context) ([]git.RefUpdate, error)) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
 	defer cancel()
-	// From here on whoever closes the repository waits, or else finds it closed here.
+	// From here on, closing the repository waits for this write, or this write finds it closed.
 	ctx, end, err := repo.BeginWrite(ctx)
 	switch {
 	case errors.Is(err, git.ErrClosed):
@@ -107,7 +108,7 @@ func (w *Writer) Write(ctx context.Context, s auth.Project, repo *git.Repository
 	return nil
 }
 
-// tell notes for the audit which refs were to be updated, and how that ended.
+// tell adds to the audit event which refs were requested to change, and the result.
 func tell(ctx context.Context, updates []git.RefUpdate, err error) {
 	record := audit.From(ctx)
 	if record == nil {
@@ -148,7 +149,7 @@ func (w *Writer) writable(ctx context.Context, s auth.Project, repo *git.Reposit
 	return nil
 }
 
-// check says why the updates are not to be made.
+// check returns the reason why the updates must not be made.
 func (w *Writer) check(ctx context.Context, s auth.Project, repo *git.Repository, updates []git.RefUpdate) error {
 	refs := make([]string, len(updates))
 	for i, u := range updates {

@@ -1,4 +1,4 @@
-// Package refusal says to clients of the REST API that there is no time for what they ask, or as much as there may be.
+// Package refusal tells clients of the REST API that the server had no time for a request, or that a limit is reached.
 package refusal
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-// Anyway returns the answer to an error that has the same one whatever was asked for: that there was no time for it, or that there is as
-// much as there may be. It returns nil for other errors.
+// Anyway returns the answer to an error that has the same answer in every endpoint: there was no time for the request, or a limit is
+// reached. It returns nil for any other error.
 func Anyway(err error) *endpoint.Error {
 	if answer := busy(err); answer != nil {
 		return answer

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Limits of a path, beyond which it is that of no endpoint.
+// Limits of a path. A path that exceeds them matches no endpoint.
 const (
 	maxSegments = 128
 	// maxNesting is how many segments a full path has at most: groups, and a project in them.
@@ -87,7 +87,7 @@ func (r *Resolver) Resolve(ctx context.Context, method, escaped string) (path st
 	return join(values), false
 }
 
-// try is a way to read a path: for a method or, where that is empty, for any; with so many segments in the id.
+// try is a way to read a path: for a method, or for any if that is empty, and with a number of segments in the id.
 type try struct {
 	method   string
 	idLength int
@@ -228,7 +228,7 @@ func join(values []string) string {
 	return b.String()
 }
 
-// unescape decodes a segment; what is no encoding stays.
+// unescape decodes a segment. It returns an invalid encoding unchanged.
 func unescape(s string) string {
 	if decoded, err := url.PathUnescape(s); err == nil {
 		return decoded

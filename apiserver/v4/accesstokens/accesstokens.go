@@ -33,7 +33,7 @@ func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock) *Family {
 
 // Table lists the endpoints.
 func (f *Family) Table() endpoint.Table {
-	// What a token tells about itself, and that it can be revoked, needs no scope in particular.
+	// Reading the token itself and revoking it need no particular scope.
 	all := []string{
 		"api", "read_api", "read_user", "read_repository", "write_repository", "read_registry", "write_registry", "sudo",
 	}
@@ -114,7 +114,7 @@ func changed(_ context.Context, _ auth.Subject, t owned) (*v1alpha1.AccessToken,
 	return t.AccessToken, nil
 }
 
-// reachable is find with another word for administrators that there is no such token. Others do not learn it.
+// reachable is find with a different answer for administrators if the token does not exist. Others do not learn that.
 func (f *Family) reachable(ctx context.Context, s auth.Subject, id int64) (owned, error) {
 	t, err := f.find(ctx, s, id)
 	var missing *endpoint.Error

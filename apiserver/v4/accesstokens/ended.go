@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// kept is how many ended tokens of a user stay, of those that were made over REST.
+	// kept is the number of ended tokens, created over REST, that each user keeps.
 	kept = 200
 	// atOnce is how many of those beyond are removed when another token is made.
 	atOnce = 10

@@ -121,7 +121,7 @@ func between(at time.Time, after, before endpoint.Optional[time.Time]) bool {
 	return (lower.IsZero() || at.After(lower)) && (upper.IsZero() || at.Before(upper))
 }
 
-// by compares tokens by a field, and by their ids where it is equal. What never expires comes last.
+// by compares tokens by a field, and equal ones by id. Tokens that never expire come last.
 func by(field string) func(a, b owned) int {
 	return func(a, b owned) int {
 		var c int

@@ -69,8 +69,8 @@ func (f *Family) expiry(sent endpoint.Optional[time.Time], days int) (metav1.Tim
 	return metav1.Time{Time: at}, nil
 }
 
-// issue has a token made that every server accepts when it returns: the digest, which the controller would come to as well, is written
-// into the status along. Nobody but the client of this request ever has the value.
+// issue creates a token that every server accepts as soon as issue returns: it also writes the digest to the status, which the controller
+// would do later. Only the client of this request ever has the value.
 func (f *Family) issue(
 	ctx context.Context, u *v1alpha1.User, spec v1alpha1.AccessTokenSpec, create func(*v1alpha1.AccessToken, store.Then) error,
 ) (NewToken, error) {

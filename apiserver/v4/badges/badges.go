@@ -33,7 +33,7 @@ func New(cat *catalog.Catalog, w store.Writer, r *repository.Repositories) *Fami
 	return &Family{catalog: cat, badges: store.ByID(w, cat, badge.Own), repositories: r}
 }
 
-// Table lists the endpoints. Whoever only reads need not have signed in (API behaviour, section 2.7).
+// Table lists the endpoints. Reading does not require signing in (API behaviour, section 2.7).
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/badges", f.list).Needs(auth.ReadBadges).Anonymous(endpoint.Served).
@@ -140,7 +140,7 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	scope := s.Scope
 	p := scope.Project
 	b := &v1alpha1.Badge{
-		// A badge is identified by nothing but its id: a project may have two that are the same.
+		// Only its id identifies a badge: a project can have two equal ones.
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: naturalkey.Name(p.Name, r.Name, rand.Text())},
 		Spec: v1alpha1.BadgeSpec{
 			ProjectRef: ptr.To(catalog.ReferNamed(p)), Name: r.Name, LinkURL: r.LinkURL, ImageURL: r.ImageURL,

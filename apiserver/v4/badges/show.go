@@ -45,7 +45,7 @@ func preview(spec v1alpha1.BadgeSpec, v badge.Values) Preview {
 // maxName is how many characters a name may have.
 const maxName = 255
 
-// check says what is wrong with a badge that is to be declared.
+// check returns the problems of a badge before it is declared.
 func check(spec v1alpha1.BadgeSpec) error {
 	var a namespace.Attributes
 	a.Text("name", spec.Name, maxName)

@@ -30,8 +30,8 @@ func New(r *repository.Repositories, cat *catalog.Catalog, guard *auth.Guard, w 
 	return &Family{repositories: r, catalog: cat, guard: guard, writer: w, webURL: webURL}
 }
 
-// Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
-// not there, when he would change something, too.
+// Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
+// something.
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/branches", f.list).Needs(auth.ReadCode).

@@ -81,7 +81,7 @@ func (f *Family) show(ctx context.Context, s auth.Project, repo *git.Repository,
 // escape is a name in the path of an address, where slashes stay.
 func escape(name string) string { return (&url.URL{Path: name}).EscapedPath() }
 
-// names are those of branches.
+// names returns the names of the branches.
 func names(all []git.Ref) []string {
 	short := make([]string, len(all))
 	for i, b := range all {
@@ -104,7 +104,7 @@ func protectionsOf(rules []protection.Rule, b git.Ref) (of protections) {
 
 func (p protections) any() bool { return len(p) > 0 }
 
-// developers reports whether one of the grants is to Developers.
+// developers reports whether one of the grants is for Developers.
 func (p protections) developers(grants func(protection.Rule) []protection.Grant) bool {
 	return slices.ContainsFunc(p, func(r protection.Rule) bool {
 		return slices.ContainsFunc(grants(r), func(g protection.Grant) bool { return g.Role == role.Developer })

@@ -173,7 +173,7 @@ type refsRequest struct {
 	Type string `param:"type" values:"branch,tag,all" default:"all" doc:"Whether to list branches, tags or both."`
 }
 
-// prefixes are those of the refs that a type stands for.
+// prefixes are the ref prefixes of a type.
 var prefixes = map[string][]string{"branch": {ref.Branches}, "tag": {ref.Tags}, "all": {ref.Branches, ref.Tags}}
 
 func (f *Family) refs(ctx context.Context, s auth.Project, r *refsRequest) (none endpoint.List[Ref], err error) {

@@ -36,7 +36,7 @@ type action struct {
 	ExecuteFilemode endpoint.Optional[bool]   `param:"execute_filemode" doc:"Whether the file can be executed."`
 }
 
-// git is the action as Git has it. The problem says what the client has forgotten; name is that of the action.
+// git converts the action. problem says what the client has omitted; name is the name of the action.
 func (a action) git(name string) (does git.Action, problem string) {
 	does = git.Action{Kind: git.ActionKind(a.Action), Path: a.FilePath, From: a.PreviousPath.Value}
 	switch {
@@ -90,18 +90,18 @@ func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (
 	}
 	shown, err := f.detail(ctx, s, repo, made, r.Stats)
 	if err != nil && r.Stats {
-		// It is made: whoever heard of a failure would make it again.
+		// The commit exists: a client that received an error would create it again.
 		return f.detail(ctx, s, repo, made, false)
 	}
 	return shown, err
 }
 
-// isProject reports whether an id or path, if there is one, is that of the project that the request is about.
+// isProject reports whether an id or path, unless it is empty, names the project of the request.
 func isProject(id string, s auth.Project) bool {
 	return id == "" || id == strconv.FormatInt(s.Scope.Project.RESTID(), 10) || strings.EqualFold(id, s.Scope.Path())
 }
 
-// actions are those of the request as Git has them.
+// actions converts the actions of the request.
 func (r *createRequest) actions() ([]git.Action, error) {
 	all := make([]git.Action, len(r.Actions))
 	var problems []string

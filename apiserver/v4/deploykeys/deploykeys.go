@@ -103,7 +103,7 @@ type createRequest struct {
 	ExpiresAt endpoint.Optional[string] `param:"expires_at" doc:"Refused: deploy keys do not expire."`
 }
 
-// create answers with the key that is there when the project has it already, as clients expect.
+// create returns the existing key if the project has it already, as clients expect.
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Key, error) {
 	if r.ExpiresAt.Or("") != "" {
 		// A key that outlives what was asked for would be worse than none.

@@ -95,7 +95,7 @@ func (f *Family) project(ctx context.Context, k *v1alpha1.DeployKey) (Project, e
 	}, nil
 }
 
-// scopeOf returns the project that a key is of.
+// scopeOf returns the project of a key.
 func (f *Family) scopeOf(ctx context.Context, k *v1alpha1.DeployKey) (catalog.Scope, error) {
 	p, err := f.catalog.Project(ctx, k.Namespace, k.Spec.ProjectRef)
 	if err != nil {

@@ -24,8 +24,8 @@ func (h held) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Hold begins to write something of the repository of web, of which one is written at once, to a client that takes nothing until
-// release. It returns repositories in which nobody waits long for his turn.
+// Hold begins to write something from the repository of web to a client that reads nothing until release is called. Only one such write can
+// run at a time. It returns repositories in which callers wait only briefly for their turn.
 func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, io.Writer) error) (repos *repository.Repositories, release func()) {
 	t.Helper()
 	one := fair.Limits{Total: 1, Wait: time.Millisecond}
@@ -54,7 +54,7 @@ func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, i
 	}
 }
 
-// ExpectBusy expects that nobody gets what he asks for before he comes again.
+// ExpectBusy expects that the requests are answered with 503 and a time to retry.
 func (f *Forge) ExpectBusy(t *testing.T, requests ...string) {
 	t.Helper()
 	for _, r := range requests {

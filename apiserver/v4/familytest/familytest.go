@@ -61,8 +61,8 @@ type Forge struct {
 	Features *feature.Flags
 	// Clock stands at noon of 15 June 2026 until a test sets it.
 	Clock *clocktesting.FakePassiveClock
-	// Before, where it is set, is called before each write with its verb, as in "create", "patch", "patch status" and "delete". An
-	// error of it is the answer to the write.
+	// Before, unless nil, is called before each write with its verb, such as "create", "patch", "patch status" or "delete". Its error is
+	// the result of the write.
 	Before func(verb string, o client.Object) error
 	// Header is sent with each request, beside the token.
 	Header http.Header
@@ -114,7 +114,7 @@ func (f *Forge) Feature(name string, on bool) {
 	}
 }
 
-// Serve has the forge answer with tables.
+// Serve makes the forge serve tables.
 func (f *Forge) Serve(tables ...endpoint.Table) *Forge {
 	base, err := url.Parse(WebURL + "/api/v4")
 	if err != nil {
@@ -161,7 +161,7 @@ func (f *Forge) read(o client.Object, name string) {
 	}
 }
 
-// Anew deletes the object that Refer refers to, and makes another one that declares the same, its id included.
+// Anew deletes the object that Refer refers to, and creates another one with the same declaration, including its id.
 func (f *Forge) Anew(o Identified, name string) {
 	f.t.Helper()
 	f.read(o, name)
@@ -306,8 +306,8 @@ func Decode[T any](t testing.TB, a Answer) (v T) {
 	return v
 }
 
-// As sends a request as a user, or as nobody for an empty username. The request is a method and a target, as in
-// "GET /users?search=a"; the body is JSON, or none where it is empty.
+// As sends a request as a user, or anonymously if username is empty. The request is a method and a target, such as "GET /users?search=a".
+// The body is JSON, or empty.
 func (f *Forge) As(username, request, body string) Answer {
 	f.t.Helper()
 	value := ""

@@ -6,7 +6,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// User returns a user who may call; his name is his username.
+// User returns a user who can call the API. Their name is their username.
 func User(name string, id int64, change ...func(*v1alpha1.UserSpec)) *v1alpha1.User {
 	u := &v1alpha1.User{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

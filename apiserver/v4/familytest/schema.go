@@ -79,8 +79,8 @@ func load(crd *apiextensionsv1.CustomResourceDefinition) (*kind, error) {
 	return &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, err
 }
 
-// Admit gives an object its defaults, and says why kube-apiserver would refuse it. Before, the object was as the second one;
-// nil when it is new. What is not of Forgeplane is let through.
+// Admit sets the defaults of an object, and returns the error with which kube-apiserver would refuse it. was is the previous state; nil for
+// a new object. Objects of other API groups are accepted.
 func (s *Schemas) Admit(ctx context.Context, is, was client.Object) error {
 	gvk, err := apiutil.GVKForObject(is, s.scheme)
 	if runtime.IsNotRegisteredError(err) {

@@ -51,7 +51,7 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-// what large files are counted as.
+// the name of the limit for large files
 const what = "file"
 
 // find returns the file at a path of a revision, and its content.

@@ -45,7 +45,7 @@ func (f File) Stream() (endpoint.Content, bool) {
 	return endpoint.Content{Type: "application/json", Size: -1, Write: f.large}, f.large != nil
 }
 
-// Header implements endpoint.Headed: all but the content.
+// Header implements endpoint.Headed: it has everything except the content.
 func (f File) Header() http.Header {
 	return http.Header{
 		"X-Gitlab-Blob-Id":          {f.BlobID},

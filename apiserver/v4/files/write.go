@@ -28,7 +28,7 @@ type change struct {
 	AuthorName    string `param:"author_name" doc:"The author's name; the caller's if it is not given."`
 }
 
-// content is what a file is to have.
+// content is the requested content of a file.
 type content struct {
 	Content         string                  `param:"content" required:"" doc:"The content."`
 	Encoding        string                  `param:"encoding" values:"text,base64" default:"text" doc:"That of the content."`

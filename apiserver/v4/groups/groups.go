@@ -1,4 +1,4 @@
-// Package groups is the family of groups, and of the namespaces that they are to projects.
+// Package groups is the family of groups, which are also the namespaces of projects.
 package groups
 
 import (
@@ -30,7 +30,7 @@ type Family struct {
 	tree    *store.Tree
 	clock   clock.PassiveClock
 	webURL  string
-	// home is the Kubernetes namespace of root groups that are made over REST.
+	// home is the Kubernetes namespace of root groups that are created over REST.
 	home string
 }
 
@@ -135,7 +135,7 @@ func owned(g *v1alpha1.Group, by *v1alpha1.User) []store.Then {
 // maxDescription is how many characters a description may have.
 const maxDescription = 500
 
-// check says what is wrong with a group that is to be declared; was is what it was before, empty for a new one.
+// check returns the problems of a group before it is declared. was is its previous spec, empty for a new group.
 func check(is, was v1alpha1.GroupSpec) error {
 	var a namespace.Attributes
 	if is.ParentRef == nil && is.Path != was.Path {
@@ -150,8 +150,8 @@ func check(is, was v1alpha1.GroupSpec) error {
 	return a.Err()
 }
 
-// free refuses a path that something below the groups above has, and at the root one that is a username: there a user has the
-// group of his personal projects, or will have it.
+// free refuses a path that a sibling already has, and for a root group also a username, because it is reserved for the user's personal
+// projects.
 func (f *Family) free(ctx context.Context, above []*v1alpha1.Group, path string) error {
 	_, err := f.catalog.ByPath(ctx, catalog.FullPath(above, path))
 	if len(above) == 0 && errors.Is(err, catalog.ErrNotFound) {

@@ -77,7 +77,7 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	return endpoint.Keyset(r.Paging, all, past, func(s catalog.Seen) string { return positionOf(r.OrderBy, s.Groups[0]).cursor() }, show), nil
 }
 
-// least is the role that the caller is to have in the groups.
+// least returns the minimum role that the caller must have in the groups.
 func (r *listRequest) least(c auth.Caller) role.Role {
 	least := role.Role(r.MinAccessLevel.Or(0))
 	switch {

@@ -17,7 +17,7 @@ type Accepted struct {
 	Message string `json:"message"`
 }
 
-// remove takes away a group with all that is below it, unless a project below is not for REST callers to remove.
+// remove removes a group with everything below it, unless REST callers must not remove one of the projects.
 func (f *Family) remove(ctx context.Context, s auth.Group, _ *endpoint.None) (Accepted, error) {
 	if err := f.groups.Check(ctx, s.Subject, store.Only{}); err != nil {
 		return Accepted{}, err

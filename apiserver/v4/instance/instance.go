@@ -54,6 +54,6 @@ type KAS struct {
 
 func (f *Family) metadata(ctx context.Context, s auth.Instance, r *endpoint.None) (Metadata, error) {
 	v, err := f.version(ctx, s, r)
-	// There are no tiers: what belongs to any of them is there.
+	// There are no tiers, so the features of all of them are available.
 	return Metadata{Version: v, Enterprise: true}, err
 }

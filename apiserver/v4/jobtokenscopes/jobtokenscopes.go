@@ -116,7 +116,7 @@ func (f *Family) list(ctx context.Context, subject auth.Project, r *listRequest)
 		access, err := f.guard.Access(ctx, caller, s)
 		failed = errors.Join(failed, err)
 		if !subject.Has(access, auth.ReadProject) {
-			// Whoever declared it may have named a project that the caller is not to know of.
+			// The scope may name a project that the caller may not know of.
 			return project.Unseen(s.Project.RESTID())
 		}
 		return project.Of(s, f.webURL)
@@ -174,7 +174,7 @@ type removeRequest struct {
 	TargetProjectID int64 `param:"target_project_id" doc:"Id of the project to let in no longer."`
 }
 
-// remove takes away what leads to the project, and what names its id and leads nowhere any more.
+// remove removes the entries that lead to the project, and those that have its id and no longer lead anywhere.
 func (f *Family) remove(ctx context.Context, s auth.Project, r *removeRequest) (endpoint.None, error) {
 	scope := s.Scope
 	target, err := f.target(ctx, r.TargetProjectID)
@@ -234,8 +234,8 @@ func (f *Family) without(
 	return left, nil
 }
 
-// makeRoom takes away the ids that lead nowhere any more, which the list does not show. What names a project in another way may
-// be declared before the project is.
+// makeRoom removes ids that no longer lead anywhere, which the list does not show. Other references may name a project that will be
+// declared later.
 func (f *Family) makeRoom(ctx context.Context, declared *v1alpha1.JobTokenScope) error {
 	var left []v1alpha1.AllowlistEntry
 	for _, e := range declared.Spec.Allowlist {
@@ -256,8 +256,8 @@ func (f *Family) target(ctx context.Context, id int64) (catalog.Scope, error) {
 	return jobtoken.Allowed(ctx, f.catalog, &v1alpha1.JobTokenScope{}, v1alpha1.AllowlistEntry{ProjectRef: v1alpha1.Reference{ID: id}})
 }
 
-// notListed is the answer about a project that is not in the list, by whether the caller sees it: what he must not know of is as good as
-// missing, whatever else would keep him from removing it.
+// notListed returns the answer for a project that is not in the list. seen says whether the caller can see it: a project that they must not
+// know of counts as missing, whatever else would prevent its removal.
 func notListed(seen bool) error {
 	if !seen {
 		return endpoint.NotFound("Project")

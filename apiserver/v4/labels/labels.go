@@ -19,7 +19,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/subscription"
 )
 
-// Subscriptions are who is to be told of what happens to a label; a subscription.Store keeps them.
+// Subscriptions has the users who are notified about a label. subscription.Store implements it.
 type Subscriptions interface {
 	// Subscribe and Unsubscribe report whether they changed anything.
 	Subscribe(ctx context.Context, u database.User, s database.Subject) (changed bool, err error)

@@ -27,7 +27,7 @@ func withPriority(all []v1alpha1.LabelPriority, title string, priority *int32) [
 	return changed
 }
 
-// priorityOf returns the priority that is declared for a title; nil where there is none.
+// priorityOf returns the declared priority of a title; nil if there is none.
 func priorityOf(all []v1alpha1.LabelPriority, title string) *int32 {
 	for i := range all {
 		if all[i].Title == title {
@@ -54,8 +54,8 @@ func prioritize(title string, priority *int32) func(*v1alpha1.Project) error {
 	}
 }
 
-// reprioritize changes the priorities of labels in all projects below a group, but for those that REST callers may not change. It
-// returns p, which is one of them, as it is then.
+// reprioritize changes the priorities of labels in all projects below a group, except projects that REST callers may not change. It returns
+// the new state of p, which is one of them.
 func (f *Family) reprioritize(
 	ctx context.Context, of catalog.Scope, p *v1alpha1.Project, change func([]v1alpha1.LabelPriority) []v1alpha1.LabelPriority,
 ) (*v1alpha1.Project, error) {

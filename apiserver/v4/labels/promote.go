@@ -60,8 +60,8 @@ func (f *Family) promoteKey(ctx context.Context, s auth.Project, key string) (Gr
 	return v.groupLabel(shown), err
 }
 
-// merged returns what a label of the group takes the place of: all labels of the title in the projects that are right in it,
-// the younger ones first and the promoted one last.
+// merged returns the labels that a group label replaces: all labels with the title in projects directly in the group, the younger ones
+// first and the promoted one last.
 func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]label.OfProject, error) {
 	all, err := label.InProjects(ctx, f.catalog, g, e.Spec.Title)
 	slices.SortFunc(all, func(a, b label.OfProject) int {
@@ -77,7 +77,7 @@ func (f *Family) merged(ctx context.Context, e entry, g *v1alpha1.Group) ([]labe
 	return all, err
 }
 
-// allowed refuses the whole when any of the projects does not let REST callers change what is to be changed of it.
+// allowed returns an error if any of the projects does not allow REST callers to make the necessary changes.
 func (f *Family) allowed(ctx context.Context, merged []label.OfProject) error {
 	for _, l := range merged {
 		of := catalog.Scope{Project: l.Project}
@@ -151,8 +151,8 @@ func (f *Family) inGroup(ctx context.Context, s auth.Project, e entry, above cat
 
 func locked() error { return endpoint.Conflict("409 Conflict: Resource lock") }
 
-// prioritized reports whether a project's own label has a priority, or none, that the project is to give the group's label instead
-// of what it declares for the title.
+// prioritized reports whether the group's label must take over the priority of a project's own label, or its absence, in place of the
+// priority that the project declares for the title.
 func prioritized(l label.OfProject) bool {
 	return l.Spec.Priority != nil || priorityOf(l.Project.Spec.LabelPriorities, l.Spec.Title) != nil
 }

@@ -50,7 +50,7 @@ type entry struct {
 	label.Inherited
 	// text is what a search looks through.
 	text string
-	// shown is what everybody is shown of it, but for the rendered description.
+	// shown is what every caller sees, except for the rendered description.
 	shown Label
 }
 
@@ -69,7 +69,7 @@ func newEntry(p *v1alpha1.Project, l label.Inherited) entry {
 	return e
 }
 
-// priority is that of the label in the project: the label's own, or for one of a group what the project gives it.
+// priority returns the priority of the label in the project: its own, or the one that the project gives to a group's label.
 func (e entry) priority(in *v1alpha1.Project) *int32 {
 	if e.own() {
 		return e.Spec.Priority
@@ -80,7 +80,7 @@ func (e entry) priority(in *v1alpha1.Project) *int32 {
 // own reports whether the label is the project's own.
 func (e entry) own() bool { return e.Spec.ProjectRef != nil }
 
-// near reports whether the label is the project's own or one of the group that the project is right in.
+// near reports whether the label belongs to the project itself or to its direct parent group.
 func (e entry) near() bool { return e.Above <= 1 }
 
 // view returns the labels of a project by their titles; of one title the nearest comes first.
@@ -101,7 +101,7 @@ func (f *Family) view(ctx context.Context, scope catalog.Scope) ([]entry, error)
 	})
 }
 
-// chosen returns those that a list is to have.
+// chosen returns the labels that a list must contain.
 func chosen(all []entry, ancestors bool, search string) []entry {
 	if ancestors && search == "" {
 		return all

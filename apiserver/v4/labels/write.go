@@ -204,7 +204,7 @@ func (f *Family) removeKey(ctx context.Context, s auth.Project, key string) (end
 	return endpoint.None{}, errors.Join(err, f.subscriptions.Remove(ctx, subject(e.Label)))
 }
 
-// changeable refuses a caller who may change labels of the project, and this one is of a group in which he may not.
+// changeable refuses callers who may change labels of the project if the label belongs to a group whose labels they may not change.
 func (f *Family) changeable(ctx context.Context, of auth.Subject, e entry) (*v1alpha1.Label, error) {
 	if e.own() {
 		return e.Label, nil

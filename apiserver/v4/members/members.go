@@ -37,7 +37,7 @@ func New(cat *catalog.Catalog, w store.Writer, clk clock.PassiveClock, webURL st
 func (f *Family) Table() endpoint.Table {
 	projects := table[auth.Project](f, "/projects/{id}/members", "a project", auth.ReadProjectMembers, auth.WriteProjectMembers)
 	groups := table[auth.Group](f, "/groups/{id}/members", "a group", auth.ReadGroupMembers, auth.WriteGroupMembers)
-	// A member may leave, whatever his role is.
+	// Members can leave, whatever their role is.
 	return slices.Concat(
 		projects, endpoint.Table{endpoint.Delete("/projects/{id}/members/{user_id}", f.removeFromProject).Found(f.find).
 			Needs(auth.WriteProjectMembers).Or(auth.Own).Conditional().Doc("Remove a member from a project.")},

@@ -17,7 +17,7 @@ type removeRequest struct {
 	SkipSubresources bool `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
 }
 
-// whom is the user whom a removal is about, a member or not: his membership is his own.
+// whom is the user whose membership is removed, if they have one. Users own their memberships.
 type whom struct{ *v1alpha1.User }
 
 func (whom) Parameter() string { return "Id of the user." }
@@ -68,8 +68,8 @@ func (f *Family) removable(ctx context.Context, s auth.Subject, userID int64) (c
 	return m, nil
 }
 
-// removeBelow takes from a member of a group what he was given below it: all of it, or nothing where one project refuses that or the
-// condition of the request fails. It goes before the membership of the group, so that what stops half way can be done again.
+// removeBelow removes the memberships of a group member below the group: all of them, or none if one project refuses that or the condition
+// of the request fails. It runs before the group's own membership is removed, so that an interrupted removal can be repeated.
 func (f *Family) removeBelow(ctx context.Context, s auth.Subject, u *v1alpha1.User) error {
 	given, err := f.catalog.GivenBelow(ctx, u, s.Scope.Groups[0])
 	if err != nil || len(given) == 0 {

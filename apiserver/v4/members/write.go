@@ -98,7 +98,7 @@ func (r *addRequest) users() ([]v1alpha1.Reference, error) {
 	return all, nil
 }
 
-// label is the username of a user, or what he was named by.
+// label returns the username of a user, or the reference if there is no such user.
 func (f *Family) label(ctx context.Context, ref v1alpha1.Reference) string {
 	u, err := f.catalog.User(ctx, ref)
 	switch {
@@ -130,7 +130,7 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 		return Member{}, err
 	}
 	if held != nil {
-		// One that has ended is what counts as long as it is there: it begins anew, with nothing of what it was.
+		// A membership that has ended still counts as long as it exists: it is reset completely.
 		expires := r.ExpiresAt
 		expires.Null = !expires.Set || expires.Null
 		expires.Set = true
@@ -148,8 +148,8 @@ func (f *Family) addOne(ctx context.Context, s auth.Subject, r *addRequest, name
 
 func exists() error { return endpoint.Conflict("Member already exists") }
 
-// declared returns a membership with a name that no other one of the same user in the same place has: not that of a user who had the
-// id before, either.
+// declared returns a membership with a unique name: no other membership of the same user in the same place has it, and neither does that of
+// an earlier user with the same id.
 func declared(s catalog.Scope, u *v1alpha1.User) *v1alpha1.Membership {
 	m := &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace()},
@@ -289,7 +289,7 @@ func (f *Family) keepsAnOwner(ctx context.Context, s auth.Subject, u *v1alpha1.U
 	return endpoint.Forbidden("")
 }
 
-// roleOf is the declared name of an access level; empty for a number that is none.
+// roleOf returns the declared role of an access level; empty for an unknown number.
 func roleOf(level int) v1alpha1.Role {
 	switch r := role.Role(level); r {
 	case role.Guest, role.Reporter, role.Developer, role.Maintainer, role.Owner:

@@ -21,7 +21,7 @@ var (
 	credentials = regexp.MustCompile(`^(https?://.*|file://[^/]*)[@?#]`)
 )
 
-// check says what is wrong with a project that is to be declared; was is what it was before, empty for a new one.
+// check returns the problems of a project before it is declared. was is its previous spec, empty for a new project.
 func check(is, was v1alpha1.ProjectSpec) error {
 	var a namespace.Attributes
 	a.Path(is.Path)

@@ -58,7 +58,7 @@ type question struct {
 	// group is the one that the projects are in, or below; any when it is empty.
 	group types.UID
 	below bool
-	// request is without what says which page of the list is meant.
+	// request is the request without the parameters that select the page.
 	request listRequest
 }
 
@@ -99,7 +99,7 @@ func (f *Family) listed(ctx context.Context, subject auth.Subject, r *listReques
 	return endpoint.Each(page, func(rows []catalog.Seen) (shown []Project, err error) {
 		shown = make([]Project, len(rows))
 		for i, s := range rows {
-			// What is remembered does not follow pushes.
+			// The remembered state does not follow pushes.
 			if now, err := f.catalog.Current(ctx, s.Project); err == nil {
 				s.Project = now
 			} else if catalog.IgnoreNotFound(err) != nil {

@@ -74,7 +74,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, _ *endpoint.None) (Pro
 	return f.show(ctx, s.Scope, viewed(s.Subject, s.Access))
 }
 
-// viewed is what the caller of a request is shown of a project that he has access to.
+// viewed returns what the caller of a request may see of a project to which they have access.
 func viewed(s auth.Subject, a auth.Access) viewer {
 	if s.Caller.Anonymous() {
 		return viewer{}
@@ -157,8 +157,8 @@ func (f *Family) holder(ctx context.Context, s auth.Subject, id endpoint.Optiona
 	return catalog.Scope{Groups: []*v1alpha1.Group{g}}, err
 }
 
-// personal returns the group of a user's own projects, which is made unless it is there. Nothing is made where it could not hold
-// its path.
+// personal returns the group of a user's own projects, and creates it if necessary. It creates nothing if the group could not hold its
+// path.
 func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Group, error) {
 	g := namespace.PersonalOf(u, f.home)
 	if namespace.Reserved(g.Spec.Path) {
@@ -177,7 +177,7 @@ func (f *Family) personal(ctx context.Context, u *v1alpha1.User) (*v1alpha1.Grou
 		}
 	}
 	err = f.groups.EnsureUnasked(ctx, g, func(ctx context.Context, w store.Unasked) error {
-		// It may have been there by another path than the username.
+		// It may have existed with a path other than the username.
 		if err := f.own(ctx, g, u); err != nil {
 			return err
 		}

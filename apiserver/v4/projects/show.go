@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/role"
 )
 
-// Project is a project as the REST API shows it: in a list that is to be simple without the details.
+// Project is a project in the REST API. In a simple list it has no details.
 type Project struct {
 	project.Summary
 	ForksCount int `json:"forks_count"`
@@ -56,7 +56,7 @@ type MemberAccess struct {
 // notificationLevel is shown for compatibility; nobody is notified.
 const notificationLevel = 3
 
-// permissions are those that roles in a project give. A user's namespace is no group to clients.
+// permissions returns the permissions that roles in a project give. For clients, a user's namespace is not a group.
 func permissions(r catalog.Roles, personal bool) *Permissions {
 	if personal {
 		r = catalog.Roles{Own: r.Highest()}
@@ -73,9 +73,10 @@ func memberAccess(r role.Role) *MemberAccess {
 
 // viewer is whom a project is shown to.
 type viewer struct {
-	// roles are the caller's; nil where they are not asked for.
+	// roles are the caller's roles; nil if they are not requested.
 	roles *catalog.Roles
-	// settings says that he may know what is for those who may change them; admin, that he administers the instance.
+	// settings says that the caller may see what is reserved for users who can change the settings; admin says that they administer the
+	// instance.
 	settings, admin bool
 }
 
@@ -107,7 +108,7 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	return shown, nil
 }
 
-// showImport shows how an import stands; whence adds where it comes from, and why it failed.
+// showImport sets the state of an import. whence adds its source and the reason of a failure.
 func (d *Details) showImport(from *v1alpha1.Project, whence bool) {
 	d.ImportStatus = "none"
 	if from.Spec.ImportURL == "" {

@@ -19,7 +19,7 @@ const (
 
 var names = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?\[\\-][^\x00-\x20\x7f~^:?\[\\]*$`)
 
-// check says what is wrong with a protection that is to be declared.
+// check returns the problems of a protection before it is declared.
 func check(b *v1alpha1.ProtectedBranch) error {
 	var wrong []string
 	switch name := b.Spec.Branch; {
@@ -37,7 +37,7 @@ func check(b *v1alpha1.ProtectedBranch) error {
 		}
 	}
 	if slices.ContainsFunc(b.Spec.Unprotect, func(l v1alpha1.AccessLevel) bool { return l.Role == v1alpha1.AccessNoOne }) {
-		// Nobody could take the protection away.
+		// Nobody could remove the protection.
 		wrong = append(wrong, text(accesslevel.Unprotect, "access level is not included in the list"))
 	}
 	if len(wrong) > 0 {

@@ -23,8 +23,8 @@ const (
 	pollInterval = 5 * time.Millisecond
 )
 
-// protect declares a protection. It takes the place of the one that a project makes for its default branch, some time after
-// it was made itself: whether that is there already makes no difference to the client.
+// protect declares a protection. It replaces the one that a project creates for its default branch some time after its own creation; for
+// the client it makes no difference whether that one exists yet.
 func (f *Family) protect(ctx context.Context, s auth.Project, b *v1alpha1.ProtectedBranch) (*v1alpha1.ProtectedBranch, error) {
 	holder, err := protection.Holder(ctx, f.catalog, s.Scope, b.Spec.Branch)
 	if err != nil {

@@ -42,8 +42,8 @@ func number(r v1alpha1.AccessRole) *int {
 	return nil
 }
 
-// declared turns the parameters of one set into what is declared. What names people replaces the default role, unless a
-// role is sent as well.
+// declared converts the parameters of one set to a declaration. Levels that name users or groups replace the default role, unless a role is
+// sent as well.
 func (f *Family) declared(
 	ctx context.Context, s catalog.Scope, set accesslevel.Set, one endpoint.Optional[int], more []level,
 ) ([]v1alpha1.AccessLevel, error) {
@@ -120,9 +120,9 @@ func read(l level) (v1alpha1.AccessLevel, error) {
 	}
 }
 
-// pin puts the UID beside the id that a level names, so that nobody else is ever meant by it. It returns catalog.ErrNotFound, in the
-// words for what is not there, for a user who has no access to the project and for a group that the project is not in: to name either
-// tells nobody whether there is one, or what it is called.
+// pin adds the UID to the id that a level names, so that the level never means another object. For a user without access to the project,
+// and for a group that does not contain the project, it returns catalog.ErrNotFound with the message for an object that does not exist, so
+// that callers learn neither whether they exist nor what they are called.
 func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLevel) error {
 	switch {
 	case d.UserRef != nil:
@@ -158,15 +158,15 @@ func (f *Family) pin(ctx context.Context, s catalog.Scope, d *v1alpha1.AccessLev
 }
 
 func same(a, b v1alpha1.AccessLevel) bool {
-	// One that was declared without a UID means whoever has the id now.
+	// A level that was declared without a UID means the current holder of the id.
 	equal := func(x, y *v1alpha1.Reference) bool {
 		return x == y || x != nil && y != nil && x.Name == y.Name && x.Path == y.Path && x.ID == y.ID && (x.UID == y.UID || x.UID == "" || y.UID == "")
 	}
 	return a.Role == b.Role && equal(a.UserRef, b.UserRef) && equal(a.GroupRef, b.GroupRef) && equal(a.DeployKeyRef, b.DeployKeyRef)
 }
 
-// nobody is what stands for an empty list. Nobody is let through by it, where to leave it out would bring the default back;
-// but somebody has to be able to take a protection away.
+// nobody stands for an empty list. It permits nobody, whereas omitting the list would restore the default. But somebody must be able to
+// remove a protection.
 var nobody = map[accesslevel.Set]v1alpha1.AccessRole{
 	accesslevel.Push: v1alpha1.AccessNoOne, accesslevel.Merge: v1alpha1.AccessNoOne, accesslevel.Unprotect: v1alpha1.AccessMaintainer,
 }

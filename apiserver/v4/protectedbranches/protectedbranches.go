@@ -50,8 +50,8 @@ func New(cat *catalog.Catalog, w store.Writer, ids accesslevel.Allocator, guard 
 	return &Family{catalog: cat, protections: store.New(w, own), ids: ids, guard: guard, views: views}
 }
 
-// Table lists the endpoints. None asks first whether anybody has signed in: whoever may not see a project is told that it is
-// not there, when he would change something, too (API behaviour, section 2.4).
+// Table lists the endpoints. None requires signing in first: callers who may not see a project receive 404, even if they want to change
+// something (API behaviour, section 2.4).
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/protected_branches", f.list).Needs(auth.ReadProtectedBranches).
@@ -196,8 +196,8 @@ type updateRequest struct {
 	AllowedToUnprotect []level                 `param:"allowed_to_unprotect" doc:"Levels to add, change or remove."`
 }
 
-// update changes the levels in place, all in one write, so that the branch is protected throughout. What somebody has changed
-// is not the protection that the project made any more.
+// update changes the levels in place in one write, so that the branch remains protected throughout. A protection that somebody has changed
+// no longer counts as the project's own.
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Branch, error) {
 	if err := f.changeable(ctx, s, r.Name); err != nil {
 		return Branch{}, err

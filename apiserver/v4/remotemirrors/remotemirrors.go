@@ -40,8 +40,8 @@ func New(cat *catalog.Catalog, w store.Writer, s *credential.Store, clk clock.Pa
 	return &Family{mirrors: store.ByID(w, cat, store.OfProject(remotemirror.Of)), credentials: s, clock: clk, targets: targets}
 }
 
-// Table lists the endpoints. Whoever sees the project and lacks the ability is told 401, signed in or not (API behaviour,
-// section 2.16).
+// Table lists the endpoints. Callers who see the project and lack the ability receive 401, whether or not they have signed in (API
+// behaviour, section 2.16).
 func (f *Family) Table() endpoint.Table {
 	table := endpoint.Table{
 		endpoint.Get("/projects/{id}/remote_mirrors", f.list).

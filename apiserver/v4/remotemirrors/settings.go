@@ -40,7 +40,7 @@ func (f *Family) parse(text string) (target, error) {
 		// No keys of hosts are known, and the one way out is a proxy for HTTP.
 		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https")
 	default:
-		// The text of the API, whatever is had of these (API behaviour, section 2.16).
+		// This is the text of the API, whichever of these schemes are supported (API behaviour, section 2.16).
 		return target{}, invalid("url", "is blocked: Only allowed schemes are http, https, ssh, git")
 	}
 	at := target{}

@@ -33,7 +33,7 @@ var statuses = map[v1alpha1.MirrorUpdate]string{
 	v1alpha1.MirrorFailed: "failed", v1alpha1.MirrorToRetry: "to_retry",
 }
 
-// show shows a mirror of a project. What cannot be pushed is not enabled, whatever is declared.
+// show returns a mirror of a project. A mirror that cannot be pushed is shown as not enabled, whatever its declaration says.
 func show(p *v1alpha1.Project, m *v1alpha1.RemoteMirror) Mirror {
 	s := &m.Status
 	shown := Mirror{

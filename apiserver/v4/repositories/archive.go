@@ -13,10 +13,10 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// archives is how often a minute one is to be had (API behaviour, section 2.1).
+// archives is the maximum number of archives per minute (API behaviour, section 2.1).
 const archives = 5
 
-// archiveFormats are the ends of the path, and what is meant.
+// archiveFormats are the suffixes of the path, and their formats.
 var archiveFormats = []struct {
 	suffix string
 	format git.ArchiveFormat
@@ -86,7 +86,7 @@ func (f *Family) archive(ctx context.Context, s auth.Project, r *archiveRequest,
 	}, nil
 }
 
-// reference is commit, with the name of what is meant: that of the default branch where none is given.
+// reference is commit that also returns the name of the revision; the default branch is used if none is given.
 func (f *Family) reference(ctx context.Context, s auth.Project, revision string) (repo *git.Repository, name, commit string, err error) {
 	if revision != "" {
 		repo, commit, err = f.commit(ctx, s, revision)

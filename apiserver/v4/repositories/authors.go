@@ -20,7 +20,7 @@ type MergeRequests interface {
 	Brought(ctx context.Context, project int64, commits []string) (map[string]int64, error)
 }
 
-// NoMergeRequests is MergeRequests where there are none.
+// NoMergeRequests implements MergeRequests without any.
 type NoMergeRequests struct{}
 
 // Brought implements MergeRequests.

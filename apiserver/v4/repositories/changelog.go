@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// changelogs is how often a minute one is to be had, whether it is committed or not (API behaviour, section 2.2).
+	// changelogs is the maximum number of changelogs per minute, whether or not they are committed (API behaviour, section 2.2).
 	changelogs = 5
 	// maxChangelogCommits is how many commits one is made of at most, and maxUnlimitedCommits where the feature that limits them is off:
 	// their ids are in memory at once.
@@ -28,7 +28,7 @@ const (
 // configFiles are where a configuration is looked for.
 var configFiles = []string{".gitlab/changelog_config.yml", ".service/changelog_config.yml"}
 
-// notAllowed is for a caller who must not push to the branch, be it because of the role or of a protection.
+// notAllowed is the message for a caller who must not push to the branch, because of their role or of a protection.
 const notAllowed = "You are not allowed to commit a changelog on this branch"
 
 func (f *Family) changelogTable() endpoint.Table {
@@ -69,7 +69,7 @@ func (f *Family) notes(ctx context.Context, s auth.Project, r *notesRequest) (no
 	return Notes{section.Text}, nil
 }
 
-// ungenerated is the answer for whoever has asked for a changelog that cannot be made.
+// ungenerated returns the answer for a changelog that cannot be generated.
 func ungenerated(err error) error {
 	var wrong changelog.Error
 	switch {

@@ -90,13 +90,13 @@ func tip(ctx context.Context, repo *git.Repository, branch string) (string, erro
 	return "", changelog.Error(fmt.Sprintf("There is no branch %.100q", branch))
 }
 
-// insert returns what puts a section into the changelog of a commit. The error is errPresent where it is there.
+// insert returns a function that adds a section to the changelog of a commit. The error is errPresent if the section exists already.
 func insert(ctx context.Context, repo *git.Repository, commit, file string, s changelog.Section) ([]git.Action, error) {
 	kind := git.UpdateFile
 	before, err := repo.ReadFile(ctx, commit, file, maxChangelog)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		kind = git.CreateFile // which says what else is there, or what is wrong with the path
+		kind = git.CreateFile // which reports what else is there, or what is wrong with the path
 	case errors.Is(err, git.ErrFileTooLarge):
 		return nil, changelog.Error(fmt.Sprintf("The changelog is larger than %d bytes", maxChangelog))
 	case err != nil:
@@ -104,7 +104,7 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	default:
 		if entry, err := repo.Entry(ctx, commit, file); err != nil {
 			return nil, err
-		} else if entry.Mode == "120000" { // a symbolic link, the text of which is no changelog
+		} else if entry.Mode == "120000" { // a symbolic link, whose text is not a changelog
 			return nil, changelog.Error(fmt.Sprintf("%.100q is a symbolic link", file))
 		}
 	}

@@ -79,8 +79,8 @@ func unlisted(err error, recursive bool) error {
 	return orNotFound(err, endpoint.NotFound("invalid revision or path"))
 }
 
-// tokenPrefix is how a token begins that names an entry by type and path, so that it is no object id. An id may occur more than
-// once below a directory.
+// tokenPrefix begins a page token that names an entry by type and path, to distinguish it from an object id. An id can occur more than once
+// below a directory.
 const tokenPrefix = "p."
 
 func token(e git.TreeEntry) string {

@@ -64,7 +64,7 @@ func (f *Family) show(ctx context.Context, s auth.Subject, tokens ...*v1alpha1.T
 	return shown, nil
 }
 
-// owned is a token with the user whose it is, nil where it is nobody's.
+// owned is a token with its owner; nil if it has none.
 type owned struct {
 	*v1alpha1.TriggerToken
 	user *v1alpha1.User

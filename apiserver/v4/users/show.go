@@ -6,8 +6,8 @@ import (
 	"github.com/forgeplane/forgeplane/apiserver/profile"
 )
 
-// User is a user: in a list for everybody the summary alone, with the profile where one user is shown, and with the
-// account for himself and for administrators.
+// User is a user in the REST API. Lists have only the summary; a single user also has the profile, and for themselves and administrators
+// the account.
 type User struct {
 	profile.Summary
 	*Profile
@@ -25,7 +25,7 @@ type Profile struct {
 	Bot          bool          `json:"bot"`
 }
 
-// Account is what the user himself may know, and administrators.
+// Account has what only the user themselves and administrators may see.
 type Account struct {
 	Email            string        `json:"email"`
 	ConfirmedAt      endpoint.Time `json:"confirmed_at"`
@@ -59,7 +59,7 @@ func seen(u *v1alpha1.User, webURL string) User {
 	return shown
 }
 
-// own is how a user sees himself; admin says that he administers the instance, whether his User declares it or the cluster.
+// own returns a user as they see themselves. admin says that they administer the instance, by their User or by the cluster.
 func (f *Family) own(u *v1alpha1.User, admin bool) User {
 	shown := f.full(u, admin)
 	if admin {
@@ -68,7 +68,7 @@ func (f *Family) own(u *v1alpha1.User, admin bool) User {
 	return shown
 }
 
-// full is how administrators see a user, and with toAdmin false he himself.
+// full returns a user as administrators see them or, if toAdmin is false, as they see themselves.
 func (f *Family) full(u *v1alpha1.User, toAdmin bool) User {
 	shown := seen(u, f.webURL)
 	projects, bounded := f.limits.ProjectsOf(u)

@@ -23,7 +23,7 @@ type Family struct {
 	webURL  string
 	// home is the Kubernetes namespace of personal projects.
 	home string
-	// limits are those of users who have none of their own.
+	// limits are the limits of users who have none of their own.
 	limits quota.Limits
 }
 

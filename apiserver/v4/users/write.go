@@ -37,7 +37,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 	same := func(holder *v1alpha1.User) bool { return strings.EqualFold(holder.Spec.Username, u.Spec.Username) }
 	key := []string{strings.ToLower(u.Spec.Username)}
 	err := f.users.CreateUnique(ctx, s.Subject, u, same, key, func(ctx context.Context, w store.Unasked) error {
-		// The id is fresh, so that it is this user's: he can be used at once.
+		// The id is new, so it belongs to this user, who can be used at once.
 		return w.Observe(ctx, u, func() { u.Status.ID = u.RESTID() })
 	})
 	if errors.Is(err, store.ErrExists) {
@@ -82,7 +82,7 @@ func (f *Family) update(ctx context.Context, s auth.User, r *updateRequest) (Use
 	return f.full(u, true), nil
 }
 
-// move gives the group of a user's personal projects, where there is one, his username for its path.
+// move sets the path of the group of a user's personal projects, if it exists, to their username.
 func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	g, err := f.catalog.Group(ctx, f.home, v1alpha1.Reference{Name: namespace.PersonalKey(u, f.home).Name})
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *Family) move(ctx context.Context, u *v1alpha1.User) error {
 	return err
 }
 
-// projectsLimit is a limit of one user; none where it is null or was not sent. What is out of bounds is refused by check.
+// projectsLimit returns the limit of one user; nil if it is null or was not sent. check refuses invalid values.
 func projectsLimit(sent endpoint.Optional[int64]) *int32 {
 	if !sent.Set || sent.Null {
 		return nil
@@ -118,8 +118,8 @@ var (
 	emails    = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
 )
 
-// check says what is wrong with a user who is to be declared: attributes that do not hold, or are somebody else's. One who
-// is declared already may do without a name and an address; was is his username before, empty for a new one.
+// check returns the problems of a user before they are declared: attributes that are invalid or taken. An existing user may have no name
+// and no address. was is the previous username, empty for a new user.
 func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error {
 	declared := u.UID != ""
 	wrong := map[string][]string{}
@@ -149,7 +149,8 @@ func (f *Family) check(ctx context.Context, u *v1alpha1.User, was string) error 
 	return f.freeAtRoot(ctx, u)
 }
 
-// wrongUsername says what is wrong with a username, which was another one before. What is refused to new ones only may stay.
+// wrongUsername returns the problem of a username; was is the previous one. An existing username may stay even if a new user could not have
+// it.
 func wrongUsername(name, was string) string {
 	switch {
 	case name == "":
@@ -168,7 +169,7 @@ func wrongUsername(name, was string) string {
 	return ""
 }
 
-// freeAtRoot refuses a username that is the path of a root group, unless that holds the personal projects of the user himself.
+// freeAtRoot refuses a username that is the path of a root group, unless that is the group of the user's own personal projects.
 func (f *Family) freeAtRoot(ctx context.Context, u *v1alpha1.User) error {
 	holder, err := f.catalog.ByPath(ctx, u.Spec.Username)
 	if err != nil {
