@@ -29,7 +29,7 @@ const activityEnv = "FORGEPLANE_ACTIVITY_DATABASE"
 
 // activityDatabase says where the activity database is.
 type activityDatabase struct {
-	// path is that of a SQLite file.
+	// path is the path of a SQLite file.
 	path string
 	// urlFile holds the URL of a PostgreSQL database; its password must not be read from the arguments of the process.
 	urlFile string
@@ -123,7 +123,7 @@ func known[T v1alpha1.Identified](c *catalog.Catalog) sweep.Having {
 	}
 }
 
-// activityReachable checks whether the database answers. Who asks is told no reason, so the log is.
+// activityReachable checks whether the database answers. The reason of a failure is logged, because it is not in the answer.
 func activityReachable(db *database.DB, log logr.Logger) healthz.Checker {
 	return func(r *http.Request) error {
 		err := db.Check(r.Context())

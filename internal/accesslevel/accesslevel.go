@@ -1,6 +1,5 @@
-// Package accesslevel keeps the REST ids of the access levels of protections. A level is an element of an atomic list, which
-// whoever declares the protection replaces as a whole; its id is therefore kept beside the list, in an annotation, by
-// what the level lets through.
+// Package accesslevel keeps the REST ids of the access levels of protections. A level is an element of an atomic list, which every new
+// declaration replaces as a whole. Its id is therefore kept separately, in an annotation, by whom the level permits.
 package accesslevel
 
 import (
@@ -49,7 +48,7 @@ type IDs map[string]int64
 // standIn is the id of a level that is declared only because a list cannot be empty.
 const standIn = -1
 
-// Of reads the ids of a protection. What somebody else has made of the annotation counts as none.
+// Of returns the ids of a protection. It ignores an annotation that somebody else has changed to something invalid.
 func Of(b *v1alpha1.ProtectedBranch) IDs {
 	ids := IDs{}
 	if err := json.Unmarshal([]byte(b.Annotations[v1alpha1.AnnotationAccessLevelIDs]), &ids); err != nil {

@@ -19,7 +19,7 @@ const (
 	indexDigest = "digest"
 )
 
-// Indexes are those of access tokens.
+// Indexes returns the indexes of access tokens.
 func Indexes() []catalog.Index {
 	return []catalog.Index{
 		{Of: &v1alpha1.AccessToken{}, Name: indexDigest, Values: func(o client.Object) []string {

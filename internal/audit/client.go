@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Client returns c, which from now on tells the Record of the request that it writes for what it wrote. Of what is written without a
-// request it tells nobody: see Log.Client.
+// Client returns a client that adds its writes to the Record of the request for which it writes. It does not record writes without a
+// request; see Log.Client.
 func Client(c client.Client) client.Client {
 	if c == nil {
 		return nil

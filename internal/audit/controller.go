@@ -82,8 +82,8 @@ func (e Event) over(cause Event) Event {
 	return e
 }
 
-// Client returns c, by which controllers write, and which from now on writes a line for each write of an object. What a status says, a
-// controller has found out: such a write has a line where Because has given a word for it.
+// Client returns a client for controllers that records each write of an object. A status is an observation of the controller, so a write of
+// a status is recorded only if Because has given a reason for it.
 func (l *Log) Client(c client.Client) client.Client {
 	if l == nil {
 		return c
@@ -100,7 +100,7 @@ func (l *Log) wrote(ctx context.Context, verb string, obj client.Object, err err
 	o.Verb, o.Failed = verb, err != nil
 	e := Event{Action: "reconcile", Objects: []Object{o}}
 	if err != nil {
-		// The words of the error may quote what was to be written.
+		// The text of the error may quote the content of the write.
 		if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
 			e.Status = int(answer.Status().Code)
 		}
@@ -109,7 +109,8 @@ func (l *Log) wrote(ctx context.Context, verb string, obj client.Object, err err
 	l.Tell(ctx, e)
 }
 
-// Address is a URL as a line may show it: without the user, the password, the query and the fragment. It is empty for what is no URL.
+// Address returns a URL without the user, the password, the query and the fragment, for a line of the log. It returns "" for an invalid
+// URL.
 func Address(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" {

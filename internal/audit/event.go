@@ -54,7 +54,7 @@ type Event struct {
 	// credentials.
 	Target string `json:"target,omitempty"`
 	Result Result `json:"result"`
-	// Status is that of the answer over HTTP; 0 where there was no answer.
+	// Status is the HTTP status of the answer; 0 if there was none.
 	Status int `json:"status,omitempty"`
 	// Reason says why a push was refused, or why a controller acted.
 	Reason string `json:"reason,omitempty"`
@@ -70,7 +70,7 @@ type Event struct {
 	User *User `json:"user,omitempty"`
 	// Sudo is the administrator who acted as User by sudo.
 	Sudo *User `json:"sudo,omitempty"`
-	// Token is the id of the access token that was shown, be it accepted or not.
+	// Token is the id of the presented access token, whether or not it was accepted.
 	Token int64 `json:"token,omitempty"`
 	// Identity is the name of the caller in the cluster.
 	Identity string `json:"kubernetes,omitempty"`
@@ -79,7 +79,7 @@ type Event struct {
 	About *Object `json:"about,omitempty"`
 	// Objects are those that were written.
 	Objects []Object `json:"objects,omitempty"`
-	// Refs are those that a push, a change of files over REST, an import or a mirror was to update.
+	// Refs are the refs that a push, a change of files over REST, an import or a mirror requested to update.
 	Refs []Ref `json:"refs,omitempty"`
 	// Rest stands for the refs that are too many to be named; nil where all are.
 	Rest *Rest `json:"rest,omitempty"`
@@ -111,7 +111,7 @@ type Object struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// ID is the one that the REST API shows; 0 where there is none.
+	// ID is the id in the REST API; 0 if there is none.
 	ID  int64  `json:"id,omitempty"`
 	UID string `json:"uid,omitempty"`
 	// Path is the full path of a project or group.

@@ -1,8 +1,8 @@
-// Package audit keeps an account of writes: a line of JSON for each of them, at whichever door it came, that says who did what to
-// which object, and how it ended. No line holds a secret: a line is made of names, ids and paths, never of what a request says.
+// Package audit records writes: one line of JSON for each write through any interface, which says who did what to which object, and with
+// what result. No line contains a secret, because lines are made of names, ids and paths, and never of the content of a request.
 //
-// Handler makes the line of a request and puts a Record into its context, which those fill in who find something out: the
-// authenticator, the guard, the client that writes objects. Whoever acts without a request writes an Event.
+// Handler creates the line of a request and puts a Record into its context. The authenticator, the guard and the client that writes objects
+// add what they find out. Code that acts without a request writes an Event.
 package audit
 
 import (
@@ -64,7 +64,7 @@ type Log struct {
 	out   io.WriteCloser
 	log   logr.Logger
 	lines *prometheus.CounterVec
-	// room are the pieces of the queue. Whoever has some can send at once.
+	// room are the pieces of the queue. A caller who gets some can send at once.
 	room *fair.Slots
 
 	mu     sync.RWMutex // held for reading by those who send
@@ -81,7 +81,7 @@ type entry struct {
 	room  *fair.Hold
 }
 
-// Open returns a log, which is to be closed; nil when there is to be none.
+// Open returns a log, which the caller must close; nil if the options turn it off.
 func Open(o Options) (*Log, error) {
 	switch o.Path {
 	case Off:
@@ -93,7 +93,7 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the audit log: %w", err)
 	}
-	// A file that cannot be written is to be known at the start, not with the first line.
+	// A file that cannot be written must be reported at the start, not with the first line.
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = file.Close()
@@ -133,7 +133,7 @@ func start(out io.WriteCloser, o Options) (*Log, error) {
 // The outcomes of a line.
 const written, failed, dropped = "written", "failed", "lost"
 
-// Write adds an event. It waits a second at most when the log cannot be written, or when too much of the same caller is to be written.
+// Write adds an event. It waits at most a second if the log cannot be written, or if too many events of the same caller are waiting.
 func (l *Log) Write(e Event) {
 	if l == nil {
 		return
@@ -207,7 +207,7 @@ func (l *Log) put(lines []byte, count int) {
 
 var errLost = errors.New("lines were lost, because nothing could be written for too long, or because one caller had too many waiting")
 
-// Close writes what is left. What is written later is lost, and counted.
+// Close writes the remaining events. Later events are lost, and counted as such.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil

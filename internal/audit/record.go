@@ -24,7 +24,7 @@ type Record struct {
 
 type recordKey struct{}
 
-// From returns the record of the request that ctx belongs to; nil for one that is no write.
+// From returns the record of the request of ctx; nil if the request is not a write.
 func From(ctx context.Context) *Record {
 	r, _ := ctx.Value(recordKey{}).(*Record)
 	return r
@@ -105,7 +105,7 @@ func (r *Record) Result(result Result, reason string) {
 	r.with(func(e *Event) { e.Result, e.Reason = result, reason })
 }
 
-// Refs says which refs were to be updated.
+// Refs adds the refs that the request wants to update.
 func (r *Record) Refs(refs ...Ref) {
 	r.with(func(e *Event) { e.Add(refs...) })
 }
@@ -122,8 +122,8 @@ func (r *Record) RefFailed(name, reason string) {
 	})
 }
 
-// Again says that the request is served once more, from the beginning: what was refused the first time is not how it ends. What was
-// written stays written.
+// Again says that the request is served again from the beginning: a refusal of the first attempt is not the result. Writes that were made
+// remain recorded.
 func (r *Record) Again() {
 	r.with(func(e *Event) {
 		e.Result, e.Reason = "", ""

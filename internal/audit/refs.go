@@ -30,7 +30,7 @@ type Rest struct {
 	all hash.Hash
 }
 
-// How many refs of a write are named: whoever makes it chooses their number, and their names. One that is refused has one line.
+// Limits for the refs in the lines of a write, because the caller chooses their number and their names. A refused write has one line.
 const (
 	maxRefs        = 100
 	maxRefsRefused = maxListed

@@ -22,7 +22,7 @@ const maxRendered = 8192
 var (
 	// ErrBlank says that there is no URL.
 	ErrBlank = errors.New("can't be blank")
-	// ErrScheme says that the URL is of another scheme than http and https.
+	// ErrScheme says that the scheme of the URL is neither http nor https.
 	ErrScheme = errors.New("is blocked: Only allowed schemes are http, https")
 	// ErrMalformed says that it has no host, or a character that no URL has.
 	ErrMalformed = errors.New("must be a valid URL")
@@ -40,7 +40,7 @@ var (
 	credentials = regexp.MustCompile(`^[^:]+://[^/?#]*@`)
 )
 
-// Check says what is wrong with a URL that is to be declared. Its errors are those of this package.
+// Check returns the problem of a URL before it is declared. Its errors are those of this package.
 func Check(url string) error {
 	switch {
 	case strings.TrimSpace(url) == "":
@@ -58,7 +58,7 @@ func Check(url string) error {
 	}
 }
 
-// Values are what placeholders stand for, by their names. One that is missing or empty has no value.
+// Values are the values of placeholders by name. A placeholder that is missing or empty has no value.
 type Values map[string]value
 
 // value is text, and how it is written into a URL.
@@ -105,12 +105,12 @@ func ValuesOf(s catalog.Scope) Values {
 
 var placeholder = regexp.MustCompile(`%\{([a-z_]+)\}`)
 
-// Render fills the placeholders of a URL in. Those that are unknown or have no value are left as they were typed, and so is the
-// whole URL where it would become too long to be of use.
+// Render fills in the placeholders of a URL. Placeholders that are unknown or have no value remain unchanged, and so does the whole URL if
+// the result would be too long to be useful.
 //
-// A value never ends the part of the URL that it stands in: what means something in a URL is written with a percent sign.
-// In the host, where that is not possible, a value is filled in if it is made of letters, digits, dots and hyphens. So the
-// scheme is that of the declared URL, and the host, too, unless the placeholders are in it.
+// A value never ends the part of the URL that contains it: characters with a meaning in URLs are percent-encoded. In the host, where that
+// is not possible, a value is filled in only if it consists of letters, digits, dots and hyphens. So the scheme is always the declared one,
+// and so is the host, unless it contains placeholders.
 func Render(url string, v Values) string {
 	authority := authorityEnd(url)
 	var b strings.Builder
@@ -148,7 +148,8 @@ func authorityEnd(url string) int {
 
 var hostname = regexp.MustCompile(`^[a-zA-Z0-9.-]+$`)
 
-// in is the value as it is written into the authority of a URL, or behind that; false when it is not to be.
+// in returns the value in the form for the authority of a URL, or for the part after it. It reports false if the value must not be filled
+// in.
 func (v value) in(authority bool) (string, bool) {
 	switch {
 	case v.text == "", v.text == ".", v.text == "..": // The last two would lead elsewhere.

@@ -19,14 +19,14 @@ import (
 
 // keys is what the Secret holds.
 type keys struct {
-	// authorities are all that are known, the one that signs first.
+	// authorities are all known authorities; the first one signs.
 	authorities  []*x509.Certificate
 	authorityKey *ecdsa.PrivateKey
 	leaf         *x509.Certificate
 	leafKey      *ecdsa.PrivateKey
 }
 
-// parse reads the data of the Secret. What cannot be read is missing, and so made anew.
+// parse parses the data of the Secret. Unreadable parts count as missing, and so are created again.
 func parse(data map[string][]byte) *keys {
 	k := &keys{}
 	k.authorities, _ = cert.ParseCertsPEM(data[authoritiesKey])
@@ -71,7 +71,7 @@ func encode(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw})
 }
 
-// renew returns the keys as they are to be now: themselves, where nothing is due.
+// renew returns the current keys, which are k itself if nothing is due for renewal.
 func renew(k *keys, names []string, now time.Time) (*keys, error) {
 	next := *k
 	next.authorities = slices.DeleteFunc(slices.Clone(k.authorities), func(a *x509.Certificate) bool { return now.After(a.NotAfter) })

@@ -18,7 +18,7 @@ import (
 // interval is how often a source looks for a new certificate.
 const interval = time.Minute
 
-// Source is where a server's certificate comes from. Load is to be called before what it returns is used.
+// Source provides the certificate of a server. Call Load before using anything that it returns.
 type Source struct {
 	clock   clock.WithTicker
 	log     logr.Logger

@@ -28,8 +28,8 @@ func (u Update) ownedPaths(ctx context.Context) ([]string, error) {
 	return owned, err
 }
 
-// findOwned returns some of the changed paths that need the approval of a code owner. Who the owners are is read from the
-// branch before the change, so that a push cannot release itself. A new branch is compared with the default branch.
+// findOwned returns some of the changed paths that need the approval of a code owner. It reads the owners from the branch before the
+// change, so that a push cannot release itself. A new branch is compared with the default branch.
 func (u Update) findOwned(ctx context.Context) ([]string, error) {
 	owners, from := u.Old, u.Old
 	if absent(u.Old) {

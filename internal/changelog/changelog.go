@@ -33,7 +33,7 @@ type Release struct {
 type Entry struct {
 	// Category is the value of the trailer. The configuration says what title it goes under.
 	Category string
-	// Title is that of the commit.
+	// Title is the title of the commit.
 	Title string
 	// Reference is as in "group/project@<id>", and WebURL where the commit is shown.
 	Reference, WebURL string
@@ -48,7 +48,7 @@ type Entry struct {
 type Author struct {
 	// Reference is as in "@username".
 	Reference string
-	// Contributor is somebody who is not of the project. Credit is whether he is mentioned.
+	// Contributor says that the author is not a member of the project. Credit says whether they are mentioned.
 	Contributor, Credit bool
 }
 
@@ -65,8 +65,8 @@ type Section struct {
 	Text string
 }
 
-// Section makes the section: a heading, and what the template makes of the entries. The error is an Error for a version that
-// is none, and where a limit is passed.
+// Section returns the section: a heading, and the output of the template for the entries. The error is an Error if the version is invalid
+// or a limit is exceeded.
 func (r Release) Section() (s Section, err error) {
 	version, ok := ParseVersion(r.Version)
 	if !ok {

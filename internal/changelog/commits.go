@@ -21,7 +21,7 @@ type Picked struct {
 	Email string
 	// Category is the value of the trailer.
 	Category string
-	// Trailers are all that the commit has; of one that occurs more than once, the last.
+	// Trailers are all trailers of the commit; of a repeated one, the last.
 	Trailers map[string]string
 }
 
@@ -35,7 +35,7 @@ var reverts = regexp.MustCompile(`(?im)^This reverts commit ([0-9a-f]{64}|[0-9a-
 
 // Add looks at a commit. The newest has to come first: what it reverts is passed over later.
 func (c *Commits) Add(commit *git.Commit) {
-	// What is reverted itself reverts nothing.
+	// A commit that was itself reverted reverts nothing.
 	if c.reverted[commit.ID] {
 		return
 	}

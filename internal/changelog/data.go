@@ -1,7 +1,7 @@
 package changelog
 
-// object is what templates look into. A field is a string, a bool, an int, an object, a list of objects, or nil where there is
-// nothing of the name.
+// object is a value whose fields templates can read. A field is a string, a bool, an int, an object, a list of objects, or nil if it does
+// not exist.
 type object interface{ field(name string) any }
 
 type data struct{ categories []object }

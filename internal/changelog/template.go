@@ -174,7 +174,7 @@ func (p *parser) block(depth int) (all template, stop *token, err error) {
 	return all, nil, nil
 }
 
-// statement reads the rest of one that begins with a tag.
+// statement parses the rest of a statement that begins with a tag.
 func (p *parser) statement(t token, depth int) (node, error) {
 	if len(t.words) == 0 || t.words[0] != "if" && t.words[0] != "each" {
 		return nil, t.errorf("a statement is if, each, else or end")

@@ -22,7 +22,7 @@ func ParseVersion(text string) (v Version, ok bool) {
 	return Version(whole), true
 }
 
-// less reports whether a version comes before another one. What is built of a version does not matter.
+// less reports whether a version precedes another one. Build metadata is ignored.
 func (v Version) less(other Version) bool { return semver.Compare(string(v), string(other)) < 0 }
 
 // Previous returns the one of the tags that names the highest version below another one. Tags that are not named as the

@@ -1,9 +1,9 @@
-// Package claim has the one rule by which one of several objects holds what only one of them can have: a full path, a username, a
-// membership, the title of a label, the protection of a branch, an id. The holder keeps it: an object whose status and spec both
-// show a claim outranks every other claimant, and age decides only while nobody holds it.
+// Package claim has the rule that decides which of several objects holds something that only one of them can have: a full path, a username,
+// a membership, the title of a label, the protection of a branch, an id. The holder keeps it: an object whose status and spec both show a
+// claim outranks every other claimant. Age decides only while nobody holds it.
 //
-// A claim has a canonical form, which stands in status.claims. It contains the UIDs of what it is made in, so that a rename further
-// up changes nothing, and an object that is made anew inherits nothing.
+// A claim has a canonical form, which is stored in status.claims. It contains the UIDs of its containers, so a rename of an ancestor
+// changes nothing, and an object that is deleted and created again inherits nothing.
 package claim
 
 import (
@@ -20,7 +20,8 @@ import (
 // Claim is something that one object can hold to the exclusion of others. Two are equal when they exclude each other.
 type Claim struct{ kind, within, name string }
 
-// Path is the claim of a group or project to a segment right below a group, whose UID is empty for the root. Case does not matter.
+// Path returns the claim of a group or project to a segment directly below a group with a UID, which is empty for the root. Case does not
+// matter.
 func Path(parent types.UID, segment string) Claim {
 	return Claim{"path", string(parent), strings.ToLower(segment)}
 }
@@ -88,9 +89,9 @@ func (c Claim) In(all []string) bool {
 	return false
 }
 
-// ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. The status of one that was last
-// reconciled before there were claims shows it by saying that what is declared now is in force. While an object is being deleted nobody
-// can tell that from one that has given up all it held.
+// ShownBy reports whether the status of an object, whose spec shows the claim, shows it as well. If the object was last reconciled before
+// claims existed, its status shows the claim by saying that the current declaration is in force. While such an object is being deleted, it
+// cannot be distinguished from an object that has released all its claims.
 func (c Claim) ShownBy(o v1alpha1.Object) bool {
 	s := o.GetCommonStatus()
 	if len(s.Claims) > 0 {
@@ -100,8 +101,8 @@ func (c Claim) ShownBy(o v1alpha1.Object) bool {
 		(inPlace(o) || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady))
 }
 
-// inPlace reports whether the status of a group or project says that it is where its spec says, be it ready or not. Where the spec names
-// what it is in by anything but the path, that cannot be told: the end of a full path may be the same in another group.
+// inPlace reports whether the status of a group or project says that it is where its spec says, whether or not it is ready. That is unknown
+// if the spec names the parent by anything other than its path, because the last part of a full path can be the same in another group.
 func inPlace(o v1alpha1.Object) bool {
 	var at, segment string
 	var parent *v1alpha1.Reference
@@ -119,7 +120,7 @@ func inPlace(o v1alpha1.Object) bool {
 	return parent.Path != "" && strings.EqualFold(at, parent.Path+"/"+segment)
 }
 
-// Release takes a claim away from the status of an object.
+// Release removes a claim from the status of an object.
 func Release(o v1alpha1.Object, c Claim) {
 	s := o.GetCommonStatus()
 	if c.In(s.Claims) {
@@ -154,8 +155,8 @@ func first[T client.Object](all []T, shown func(T) bool) (found T) {
 	return found
 }
 
-// Precedes reports whether of two objects that claim the same a holds it rather than b, when the status of each shows it or not.
-// What is being deleted takes nothing that it does not hold yet.
+// Precedes reports whether a holds a claim rather than b, given whether the status of each shows it. An object that is being deleted takes
+// no new claims.
 func Precedes(a client.Object, aShown bool, b client.Object, bShown bool) bool {
 	if aShown != bShown {
 		return aShown
@@ -166,7 +167,8 @@ func Precedes(a client.Object, aShown bool, b client.Object, bShown bool) bool {
 	return Older(a, b)
 }
 
-// Older reports whether a was there before b. Of the same second the smaller UID counts, for every process alike.
+// Older reports whether a was created before b. If both were created in the same second, the smaller UID counts, so that every process
+// decides alike.
 func Older(a, b client.Object) bool {
 	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	if !at.Equal(&bt) {

@@ -93,8 +93,8 @@ func (p *parser) addEntry(line string) bool {
 	return true
 }
 
-// cutPattern cuts a line at the first white space without a backslash, and takes away the backslashes that only keep a
-// space, or a "#" or "!" in front, from being read otherwise.
+// cutPattern cuts a line at the first white space without a backslash. It removes backslashes that only escape a space, or a "#" or "!" at
+// the beginning.
 func cutPattern(line string) (pattern, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(line); i++ {

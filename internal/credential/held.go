@@ -53,7 +53,7 @@ func Key(namespace, name string) string {
 // IssuedKey is the key in IndexSecret of a Secret of the platform that an object names in its status.
 func IssuedKey(name string) string { return "issued:" + name }
 
-// offered is the key of a Secret that a tenant offers to an object of theirs; none where there is none.
+// offered returns the key of the Secret that a tenant offers to one of their objects; none if there is none.
 func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
 	if ref == nil {
 		return nil
@@ -61,14 +61,14 @@ func offered(o client.Object, ref *v1alpha1.LocalSecretReference) []string {
 	return []string{Key(o.GetNamespace(), ref.Name)}
 }
 
-// Keys maps a Secret to the keys by which its holders are found. One of a tenant may wake up somebody in vain who holds one of the
-// platform of the same name.
+// Keys maps a Secret to the keys by which its holders are found. A tenant's Secret can also match the holder of a platform Secret of the
+// same name, which causes an unnecessary reconcile.
 func Keys(_ context.Context, s client.Object) []string {
 	return []string{IssuedKey(s.GetName()), Key(s.GetNamespace(), s.GetName())}
 }
 
-// Issued is the name of the Secret of the platform that holds the credentials of an object; empty where there is none, or where
-// what is declared goes before it.
+// Issued returns the name of the platform's Secret with the credentials of an object; empty if there is none, or if the declaration takes
+// precedence.
 func Issued(o client.Object) string {
 	switch o := o.(type) {
 	case *v1alpha1.TriggerToken:

@@ -16,8 +16,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/frame"
 )
 
-// Offer is a Secret of a tenant as an object names it. It is used only if it bears a label that says what for. Anybody may name a
-// Secret who may write the object; only those who may write Secrets can label one.
+// Offer is a tenant's Secret that an object names. It is used only if it has a label that declares its purpose. Everyone who can write the
+// object can name any Secret, but only those who can write Secrets can label one.
 type Offer struct {
 	// Holder is the object, and Field the one of its fields that names the Secret, for messages.
 	Holder client.Object
@@ -30,7 +30,7 @@ type Offer struct {
 	URL string
 }
 
-// Check returns the Secret as the cache has it, or a frame.Waiting error that says what is wrong with it and how to put it right.
+// Check returns the cached Secret, or a frame.Waiting error that says what is wrong with it and how to fix it.
 func (o Offer) Check(ctx context.Context, cache client.Reader) (*corev1.Secret, error) {
 	var s corev1.Secret
 	err := cache.Get(ctx, client.ObjectKey{Namespace: o.Holder.GetNamespace(), Name: o.Name}, &s)
@@ -75,7 +75,7 @@ func (o Offer) missing() error {
 
 // admits checks that the credentials may be sent to the URL.
 func (o Offer) admits(s *corev1.Secret) error {
-	// One that an earlier version of Forgeplane made for the holder has the credentials that came with its URL, which cannot change.
+	// A Secret that an earlier version of Forgeplane created for the holder has the credentials from its URL, which cannot change.
 	if o.URL == "" || metav1.IsControlledBy(s, o.Holder) {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (s *Store) New(kind string, holder client.Object, data map[string][]byte) *
 	}
 }
 
-// Of returns the Secret of a name from memory, or nil where there is none or it is another object's.
+// Of returns the Secret with a name from memory, or nil if it does not exist or belongs to another object.
 func (s *Store) Of(ctx context.Context, kind string, holder client.Object, name string) (*corev1.Secret, error) {
 	if name == "" {
 		return nil, nil
@@ -61,8 +61,8 @@ func Held(s *corev1.Secret, kind string, holder client.Object) bool {
 	return s.Labels[v1alpha1.LabelSecret] == kind && s.Annotations[v1alpha1.AnnotationHolder] == client.ObjectKeyFromObject(holder).String()
 }
 
-// TriggerToken returns the value of a token, from memory. It is empty while none is accepted, and where it lies in a Secret of the
-// token's namespace: who may read it there is for that namespace to say.
+// TriggerToken returns the value of a token from memory. It is empty while no value is accepted, and if the value is in a Secret of the
+// token's namespace: that namespace decides who can read it there.
 func (s *Store) TriggerToken(ctx context.Context, t *v1alpha1.TriggerToken) (string, error) {
 	found, err := s.Of(ctx, v1alpha1.SecretOfTriggerToken, t, t.Status.SecretRef.Name)
 	if found == nil {

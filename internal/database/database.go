@@ -1,10 +1,10 @@
-// Package database is the activity database: what happens in the forge, as opposed to what is declared of it. It is written often and
-// belongs in no custom resource, such as who subscribes to what and when a token was last used.
+// Package database is the activity database. It stores what happens in the forge, as opposed to what is declared. Such data is written too
+// often for a custom resource: for example who subscribes to what, and when a token was last used.
 //
-// The package opens a database, brings its tables up to date, limits each call and gives transactions. What the tables hold is the
-// matter of one package for each aggregate, such as internal/subscription, with its tables and queries.
+// The package opens a database, migrates its tables, limits the duration of calls and provides transactions. The content of the tables
+// belongs to one package for each aggregate, such as internal/subscription, which has its own tables and queries.
 //
-// It is a relational database: SQLite, embedded, for a single process, or PostgreSQL for any number of replicas.
+// The database is relational: embedded SQLite for a single process, or PostgreSQL for any number of replicas.
 package database
 
 import (
@@ -31,11 +31,10 @@ type DB struct {
 	read, write *bun.DB
 }
 
-// Open connects to a database and brings its tables up to date by the migrations of all aggregates; several processes may do so at
-// once. The caller closes it.
+// Open connects to a database and applies the migrations of all aggregates; several processes can do so at once. The caller must close it.
 //
-// The name is the URL of a PostgreSQL database, as in postgres://forgeplane:password@host/forgeplane, or the path of a file, which makes
-// it SQLite. The file is made, with its directory, where it is missing.
+// The name is the URL of a PostgreSQL database, such as postgres://forgeplane:password@host/forgeplane, or the path of a SQLite file. A
+// missing file is created, together with its directory.
 func Open(ctx context.Context, name string, migrations ...fs.FS) (*DB, error) {
 	switch scheme, _, isURL := strings.Cut(name, "://"); {
 	case name == "":

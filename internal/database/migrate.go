@@ -23,15 +23,15 @@ const (
 
 // migration is one version of all tables.
 type migration struct {
-	// name is that of its files, as in 00011_uids.sql.
+	// name is the name of its files, such as 00011_uids.sql.
 	name string
 	// parts are the statements of each aggregate.
 	parts []string
 }
 
-// merge returns the migrations of all aggregates by their versions. An aggregate has them in migrations/sqlite3 and migrations/postgres,
-// by the same names. Versions count through all aggregates, so a new one is beyond all that are released, and what is released is not
-// changed any more. Files of one name in several aggregates are parts of one migration.
+// merge returns the migrations of all aggregates by version. An aggregate has them in migrations/sqlite3 and migrations/postgres, with the
+// same names. Versions are shared by all aggregates, so a new version must be greater than all released ones, and a released migration must
+// not change. Files with the same name in several aggregates are parts of one migration.
 func merge(dialect goose.Dialect, aggregates []fs.FS) (map[int64]*migration, error) {
 	merged := map[int64]*migration{}
 	for _, aggregate := range aggregates {

@@ -71,8 +71,8 @@ func sqlitePool(path string, connections int, extra url.Values) *bun.DB {
 	return bun.NewDB(pool, sqlitedialect.New())
 }
 
-// makeFile makes the file where it is missing, for its owner alone. One that exists is not even opened: to close it would
-// give up the locks that this process has on it.
+// makeFile creates the file if it is missing, readable only by its owner. It does not even open an existing file, because closing it would
+// release the locks that this process holds on it.
 func makeFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Subject is what a row is about: an object of a kind, by its REST id and UID. The id is for people, and may come again; an object
-// that is made anew under it has another UID, and nothing of what there is of the former one.
+// Subject identifies the object of a row by its kind, REST id and UID. The id is for people and can be reused. An object that is created
+// again with the same id has another UID, and none of the rows of its predecessor.
 type Subject struct {
 	Kind string
 	ID   int64

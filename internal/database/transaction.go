@@ -52,8 +52,8 @@ func (d *DB) call(ctx context.Context, attempt string, pool *bun.DB, do func(con
 	return nil
 }
 
-// Atomically runs do in a transaction, within Limit: all that is read and written with the context that do gets is part of it, of
-// whichever aggregate. It is undone when do fails. One within another is part of that. Goroutines do not share the context.
+// Atomically runs do in a transaction, within Limit. Everything that is read and written with the context of do belongs to the transaction,
+// in every aggregate. It is rolled back if do fails. A nested transaction joins the outer one. Goroutines must not share the context.
 func (d *DB) Atomically(ctx context.Context, attempt string, do func(context.Context, bun.IDB) error) error {
 	if d.transaction(ctx) != nil {
 		return d.call(ctx, attempt, d.write, do)
@@ -76,8 +76,8 @@ func (d *DB) Atomically(ctx context.Context, attempt string, do func(context.Con
 	return nil
 }
 
-// Afterwards calls f when the transaction of ctx has ended, in whatever way, and at once where there is none: only then others read what
-// was written, and not before may f make anybody forget what was there.
+// Afterwards calls f when the transaction of ctx has ended in any way, or at once if there is none. Others can read the writes only then,
+// so f must not discard cached data earlier.
 func (d *DB) Afterwards(ctx context.Context, f func()) {
 	if t := d.transaction(ctx); t != nil {
 		t.ended = append(t.ended, f)

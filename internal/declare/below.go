@@ -12,11 +12,11 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// aboveTimeout is what there is for looking whether a group is still there.
+// aboveTimeout limits the check whether a group still exists.
 const aboveTimeout = 10 * time.Second
 
-// Below returns the projects and groups of a group's namespace that name the group by its name and uid, as those do that REST makes. It
-// reads past the cache: when the group is gone, these are all that there will ever be, but for what Create takes back.
+// Below returns the projects and groups in a group's namespace that name the group by name and UID, as objects created over REST do. It
+// reads past the cache. Once the group is gone, the result is complete, except for objects that Create takes back.
 func (w *Writer) Below(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Project, []*v1alpha1.Group, error) {
 	var projects v1alpha1.ProjectList
 	var groups v1alpha1.GroupList
@@ -41,8 +41,8 @@ func (w *Writer) Below(ctx context.Context, g *v1alpha1.Group) ([]*v1alpha1.Proj
 	return of, children, nil
 }
 
-// keep takes a project or group back, and returns ErrGone, when the group that it names by name and uid has gone while it was made: whoever
-// has removed that may not have seen it, and nobody could reach it.
+// keep removes a new project or group again, and returns ErrGone, if the group that it names by name and UID disappeared in the meantime:
+// the caller who removed that group may not have seen the new object, and nobody could reach it.
 func (w *Writer) keep(ctx context.Context, obj client.Object) error {
 	var above *v1alpha1.Reference
 	switch o := obj.(type) {

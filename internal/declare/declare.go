@@ -117,8 +117,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("this is managed by %s, so a change over REST would be undone: change it there", e.Manager)
 }
 
-// Allow returns a RefusedError when spec.restWrites of a project keeps REST callers from changing obj, an object of the
-// project or the project itself; nil as obj stands for one that is to be created.
+// Allow returns a RefusedError if spec.restWrites of a project prevents REST callers from changing obj, which is an object of the project
+// or the project itself. A nil obj stands for an object that is about to be created.
 func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Object) error {
 	switch {
 	case p.Spec.RESTWrites == v1alpha1.RESTWritesRefuse:
@@ -139,8 +139,8 @@ func (w *Writer) Allow(ctx context.Context, p *v1alpha1.Project, obj client.Obje
 	return nil
 }
 
-// Create makes an object, with a REST id where its kind has one. One that is declared for a project or group must name it by name and
-// uid, and belongs to it from the start. The error is ErrGone when the group goes meanwhile that a project or group is made in.
+// Create creates an object, with a REST id if its kind has one. An object that is declared for a project or group must name it by name and
+// UID, and belongs to it from the start. The error is ErrGone if the parent group of a new project or group disappears meanwhile.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	done, err := w.admit(ctx, obj)
 	if err != nil {
@@ -183,7 +183,7 @@ const (
 	ensureInterval = 5 * time.Millisecond
 )
 
-// Ensure makes an object unless it is there, and reads it in either case.
+// Ensure creates an object unless it exists, and reads it in either case.
 func (w *Writer) Ensure(ctx context.Context, obj client.Object) error {
 	err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if !apierrors.IsNotFound(err) {
@@ -210,7 +210,7 @@ var contention = wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor:
 // Update changes an object as mutate says, which is called again when somebody else was faster. obj has the result, with a REST id
 // where its kind has one: what was declared a moment ago may still be without.
 func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() error) error {
-	// What somebody else wrote just now, the cache may have to learn yet.
+	// The cache may not have the latest write of another client yet.
 	read := client.Reader(w.client)
 	err := retry.RetryOnConflict(contention, func() error {
 		if err := reread(ctx, read, obj); err != nil {
@@ -236,8 +236,8 @@ func (w *Writer) Update(ctx context.Context, obj client.Object, mutate func() er
 	return w.shown(ctx, obj)
 }
 
-// reread reads obj anew. An answer of the API server leaves alone what it does not mention, so what a refused write has put into obj
-// would be taken for what is there.
+// reread reads obj again into an empty object. Decoding an answer does not clear fields that the answer omits, so values of a refused write
+// would remain.
 func reread(ctx context.Context, from client.Reader, obj client.Object) error {
 	key, as := client.ObjectKeyFromObject(obj), reflect.ValueOf(obj).Elem()
 	read := reflect.New(as.Type())
@@ -264,7 +264,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 // discardTimeout is what there is for taking back half of a write when its client may be gone.
 const discardTimeout = 10 * time.Second
 
-// Discard removes what an unfinished write has made, be its client there or not. What is gone already is no error.
+// Discard removes the objects of an unfinished write, even if the client has disconnected. Objects that are gone already are not an error.
 func (w *Writer) Discard(ctx context.Context, objects ...client.Object) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()

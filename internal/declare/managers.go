@@ -17,9 +17,9 @@ func declares(m metav1.ManagedFieldsEntry) bool {
 	return m.Manager != controllers && m.Manager != string(FieldOwner) && specifies(m)
 }
 
-// MadeHere returns the resource version of an object that was made over REST and in whose spec nobody but Forgeplane has said
-// anything since: such an object is Forgeplane's to change and to remove. It is empty for every other one, and for one that is gone.
-// live reads past the cache, which does not keep who manages what.
+// MadeHere returns the resource version of an object that was created over REST and whose spec only Forgeplane has managed since, so that
+// Forgeplane may change and remove it. It returns "" for every other object, and for one that is gone. live reads past the cache, which
+// does not have the managed fields.
 func MadeHere(ctx context.Context, live client.Reader, obj client.Object) (version string, err error) {
 	current := obj.DeepCopyObject().(client.Object)
 	if err := live.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
@@ -35,7 +35,7 @@ func MadeHere(ctx context.Context, live client.Reader, obj client.Object) (versi
 	return current.GetResourceVersion(), nil
 }
 
-// DeleteMadeHere is Delete for what MadeHere speaks of, and reports whether obj is gone; every other object stays.
+// DeleteMadeHere is Delete for objects that MadeHere accepts, and reports whether obj is gone. Every other object stays.
 func (w *Writer) DeleteMadeHere(ctx context.Context, obj client.Object) (gone bool, err error) {
 	version, err := MadeHere(ctx, w.live, obj)
 	if version == "" || err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// CreateUnique is Create for an object that is named by its natural key, so that of two who make the same one at once the second is
-// told ErrExists. An object of that name which stands for something else by now, as after a rename, is not in the way: its name becomes
-// part of the next key that is tried. same reports whether an object, as the API server has it, is what obj is to be.
+// CreateUnique is Create for an object whose name is derived from its natural key, so that the second of two concurrent creations fails
+// with ErrExists. An object that has the name but stands for something else by now, for example after a rename, is not in the way: its name
+// becomes a part of the next key to try. same reports whether an object from the API server is equivalent to obj.
 func CreateUnique[T client.Object](ctx context.Context, w *Writer, obj T, same func(holder T) bool, key ...string) error {
 	for {
 		obj.SetName(naturalkey.Name(key...))

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DeleteUnmodified is Delete for an object whose spec nobody has changed after a time, to the second; ErrChanged otherwise. The
-// zero time is no condition.
+// DeleteUnmodified is Delete for an object whose spec nobody has changed after a time, to the second; otherwise the error is ErrChanged.
+// The zero time means that there is no condition.
 func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since time.Time) error {
 	if since.IsZero() {
 		return w.Delete(ctx, obj)
@@ -30,7 +30,7 @@ func (w *Writer) DeleteUnmodified(ctx context.Context, obj client.Object, since 
 	return w.unseen(ctx, obj)
 }
 
-// Unmodified returns ErrChanged when somebody has changed the spec of an object after a time. The zero time is no condition.
+// Unmodified returns ErrChanged if somebody has changed the spec of an object after a time. The zero time means that there is no condition.
 func (w *Writer) Unmodified(ctx context.Context, obj client.Object, since time.Time) error {
 	if since.IsZero() {
 		return nil
@@ -56,8 +56,8 @@ func (w *Writer) unmodified(ctx context.Context, obj client.Object, since time.T
 	}
 }
 
-// Changed is when somebody last changed the spec of an object, to the second: the API server notes it by field manager. Of an object
-// without such notes, as caches hold most, it is when it was made.
+// Changed returns the time of the last change to the spec of an object, to the second, from its managed fields. For an object without
+// managed fields, as in most caches, it returns the creation time.
 func Changed(obj client.Object) time.Time {
 	last := obj.GetCreationTimestamp().Time
 	for _, m := range obj.GetManagedFields() {

@@ -11,8 +11,8 @@ import (
 // ErrTooSlow says that a target has sent or taken too little for too long.
 var ErrTooSlow = errors.New("the target is too slow")
 
-// Limits say how long a target may keep a use of the proxy waiting. A target that sends nothing at all is for whoever uses the proxy to
-// give up: the proxy does not know whether an answer is due.
+// Limits limit how long a target can delay a use of the proxy. The user of the proxy must give up on a target that sends nothing at all,
+// because the proxy does not know whether an answer is due.
 type Limits struct {
 	// Patience is how long it may at first, in all connections of the use together.
 	Patience time.Duration

@@ -1,5 +1,5 @@
-// Package egress decides which targets outside may be reached, and is the only way out for programs that connect on behalf of
-// users: what they may name is not to lead into the network that the forge itself is in.
+// Package egress decides which external targets may be reached, and is the only way out for programs that connect on behalf of users: what
+// users name must not lead into the network of the forge itself.
 package egress
 
 import (
@@ -21,7 +21,7 @@ var (
 	ErrPort = errors.New("requests to this port are not allowed")
 )
 
-// DefaultPorts are those of http and https.
+// DefaultPorts are the ports of http and https.
 var DefaultPorts = []int{80, 443} //nolint:gochecknoglobals // Go knows no constant slices
 
 // Policy says which targets may be reached: every public address at some ports, and of the others those that an operator has named, at
@@ -88,8 +88,8 @@ func Parse(allowed []string) (*Policy, error) {
 	return p, nil
 }
 
-// Canonical returns one way to write a host: a name in lower case without a dot at the end, and an address as package netip writes it,
-// without a zone, in IPv4 where it is one.
+// Canonical returns the canonical form of a host: a name in lower case without a dot at its end, or an address in the format of package
+// netip, without a zone, and as IPv4 if it is an IPv4 address.
 func Canonical(host string) string {
 	name := canonical(host)
 	if addr, err := netip.ParseAddr(name); err == nil {
@@ -223,7 +223,7 @@ func public(addr netip.Addr) bool {
 	return true
 }
 
-// embedded returns the IPv4 address that packets to an IPv6 address go on to, where there is one: NAT64 and 6to4.
+// embedded returns the IPv4 address to which packets for an IPv6 address are forwarded, if there is one: NAT64 and 6to4.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
@@ -239,7 +239,7 @@ func embedded(addr netip.Addr) []netip.Addr {
 	}
 }
 
-// refused reports whether an error is that of a target that may not be reached.
+// refused reports whether an error says that a target may not be reached.
 func refused(err error) bool {
 	return errors.Is(err, ErrLocalhost) || errors.Is(err, ErrLocalNetwork) || errors.Is(err, ErrPort)
 }

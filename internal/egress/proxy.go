@@ -30,9 +30,9 @@ const (
 	maxHeader      = 64 << 10
 )
 
-// Proxy is an HTTP proxy on the loopback, for programs that this process starts and that make their own connections. It connects
-// to nothing but what its policy allows, which it asks of the address that a name has at that moment. Nobody uses it without
-// credentials, which Through makes for one use.
+// Proxy is an HTTP proxy on the loopback interface, for programs that this process starts and that make their own connections. It only
+// connects to targets that its policy allows, and checks the address to which a name resolves at that moment. Using it requires
+// credentials, which Through creates for one use.
 type Proxy struct {
 	policy   *Policy
 	limits   Limits
@@ -64,7 +64,7 @@ func NewProxy(ctx context.Context, p *Policy, l Limits) (*Proxy, error) {
 	return &Proxy{policy: p, limits: l, listener: netutil.LimitListener(listener, maxConnections), routes: map[string]*route{}}, nil
 }
 
-// CheckHost is that of the policy.
+// CheckHost calls CheckHost of the policy.
 func (p *Proxy) CheckHost(host string) error { return p.policy.CheckHost(host) }
 
 // NeedLeaderElection is false: each process has its own.
@@ -75,7 +75,7 @@ func (p *Proxy) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		// What clients do wrong is told to them, and what a target does wrong to whoever has asked for it.
+		// Errors of clients are reported to the clients, and errors of targets to the user of the proxy.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -212,7 +212,7 @@ func status(err error) int {
 	return http.StatusBadGateway
 }
 
-// dial connects to a target that the policy allows, and remembers why that was not to be.
+// dial connects to a target if the policy allows it, and otherwise records the reason.
 func (p *Proxy) dial(ctx context.Context, address string, way *route) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -30,7 +30,7 @@ func (h *Hold) Weigh(weight int) {
 	}
 }
 
-// Leave gives the slots back, to whoever's turn it is. It is called once.
+// Leave releases the slots, and gives them to the next caller. Call it exactly once.
 func (h *Hold) Leave() {
 	s, c := h.slots, h.caller
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (h *Hold) Leave() {
 	s.settle(c)
 }
 
-// Try is Take without waiting: nil where the slots are not there.
+// Try is Take without waiting. It returns nil if the slots are not free.
 func (s *Slots) Try(ctx context.Context, weight int) *Hold {
 	k := From(ctx)
 	s.mu.Lock()

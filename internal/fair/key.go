@@ -34,8 +34,8 @@ const (
 // User is the key of a user, by the REST id, whichever token or identity the user calls with.
 func User(id int64) Key { return Key{kind: user, user: id} }
 
-// Identity is the key of a Kubernetes identity that acts as no user. The service accounts of a namespace count as one, because whoever
-// the namespace belongs to has as many as they like.
+// Identity returns the key of a Kubernetes identity that acts without a user. All service accounts of a namespace share a key, because the
+// owner of the namespace can create any number of them.
 func Identity(name string) Key {
 	const prefix = "system:serviceaccount:"
 	if account, ok := strings.CutPrefix(name, prefix); ok {
@@ -68,7 +68,7 @@ func Address(a netip.Addr) Key {
 	return Key{kind: address, address: a}
 }
 
-// Anonymous reports whether the key is that of a caller who has not signed in.
+// Anonymous reports whether the key belongs to a caller who has not signed in.
 func (k Key) Anonymous() bool { return k.kind == address || k.unsigned }
 
 // Hash writes the key to a hash, so that no two keys write the same.
@@ -96,8 +96,8 @@ func With(ctx context.Context, k Key) context.Context { return context.WithValue
 
 type promptKey struct{}
 
-// Promptly returns a context in which nobody waits for what the caller holds or waits for already, but is told Busy at once: whoever works
-// in it is needed by other callers as well.
+// Promptly returns a context in which callers never wait for slots that they themselves hold or wait for; they get Busy at once. Use it for
+// work that other callers need as well.
 func Promptly(ctx context.Context) context.Context { return context.WithValue(ctx, promptKey{}, true) }
 
 // From returns the caller that ctx works for: the zero Key where no caller is known.

@@ -22,8 +22,7 @@ type Memory struct {
 	own, others string
 }
 
-// NewMemory returns memory that is shared by limits in bytes; nil for a Total of 0. name is that of its metrics, which count pieces of
-// 64 KiB.
+// NewMemory returns memory with limits in bytes; nil for a Total of 0. name is the name of its metrics, which count pieces of 64 KiB.
 func NewMemory(name string, l Limits) *Memory {
 	if l.Total <= 0 {
 		return nil
@@ -47,8 +46,8 @@ func (m *Memory) Words(own, others string) *Memory {
 // count is how many pages some bytes take.
 func count(bytes int64) int { return int((bytes + page - 1) / page) }
 
-// Take waits until so many bytes may be held for the caller of ctx. weigh says how many they are from then on, and 0 gives all of them
-// back. The error is that of Slots.Take.
+// Take waits until the caller of ctx may hold a number of bytes. weigh changes that number afterwards; 0 releases all of them. It can
+// return the errors of Slots.Take.
 func (m *Memory) Take(ctx context.Context, bytes int64) (weigh func(bytes int64), err error) {
 	if m == nil {
 		return func(int64) {}, nil

@@ -59,8 +59,8 @@ func (q *Queue[J]) Remove(job J) {
 	}
 }
 
-// Next takes the job whose turn it is, with a slot for it, which Done gives back. It passes over those that take refuses; take may take
-// what else the job needs. The Hold is nil where there is none.
+// Next removes and returns the next job, with a slot for it, which Done releases. It skips jobs for which take reports false; take can also
+// acquire other resources for the job. The Hold is nil if there is no job.
 func (q *Queue[J]) Next(take func(J) bool) (next J, hold *Hold) {
 	for _, e := range q.turns() {
 		l := e.Value.(*line)

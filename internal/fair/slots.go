@@ -1,8 +1,8 @@
-// Package fair shares what there is only so much of among callers, so that none of them can keep the others from it.
+// Package fair shares limited resources among callers, so that no caller can exclude the others.
 //
-// Slots are held by at most so many callers at once. No caller holds more than a share of them, and callers who have not signed in
-// leave some to those who have. When all slots are taken, callers take turns: a caller with many requests waits behind one with few.
-// What takes more than other things does takes several slots at once.
+// At most a fixed number of slots are held at once. No caller can hold more than a share of them, and callers who have not signed in leave
+// some to those who have. When all slots are taken, callers take turns: a caller with many requests waits behind a caller with few. A
+// request that needs more than others takes several slots at once.
 package fair
 
 import (
@@ -39,14 +39,15 @@ func Halves(total int) Limits { return Limits{Total: total, Share: (total + 1) /
 const (
 	// defaultWait is what Limits.Wait is if it is not set.
 	defaultWait = 30 * time.Second
-	// queued is how many requests of one caller wait, and queuedInAll how many of all who have signed in, and of all who have not. Each
-	// takes memory and a connection. When all places are taken, the callers with most of them make room for those with fewer.
+	// queued is the maximum number of waiting requests of one caller, and queuedInAll the maximum of all callers who have signed in, and of
+	// all who have not. Each waiting request uses memory and a connection. When all places are taken, the callers with the most waiting
+	// requests make room for callers with fewer.
 	queued, queuedInAll = 64, 1024
 )
 
 // Busy is the error for a caller who has had no slot in time.
 type Busy struct {
-	// What the slots are for, in the plural, as in "Git requests".
+	// What names the purpose of the slots, in the plural, such as "Git requests".
 	What string
 	// Limit is how many slots there are for the caller.
 	Limit int
@@ -85,7 +86,7 @@ type Slots struct {
 	mu      sync.Mutex
 	callers map[Key]*caller
 	held    int
-	// Of those who have not signed in.
+	// The slots held by callers who have not signed in.
 	anonymous int
 	// The callers who could take a slot, in the order of their turns.
 	turns [2]list.List
@@ -99,7 +100,7 @@ type caller struct {
 	key     Key
 	held    int
 	waiting list.List
-	// queued is where the caller stands in turns; nil for one who waits for nothing, or for own slots.
+	// queued is the caller's position in turns; nil if the caller waits for nothing, or only for their own slots.
 	queued *list.Element
 	// turn is when the caller was put there.
 	turn uint64
@@ -113,8 +114,8 @@ func (k Key) class() int {
 	return 0
 }
 
-// New returns slots. name is that of their metrics, and what says in the plural what they are for. Limits that contradict each other
-// are narrowed.
+// New returns slots. name is the name of their metrics, and what names their purpose in the plural. It narrows limits that contradict each
+// other.
 func New(name, what string, l Limits) *Slots {
 	l.Total = max(l.Total, 1)
 	if l.Share <= 0 || l.Share > l.Total {
@@ -135,8 +136,8 @@ func (s *Slots) Enter(ctx context.Context) (leave func(), err error) {
 	return h.Leave, nil
 }
 
-// Take waits as Enter does, for a weight of slots that the caller holds together. A weight that is more than a share is there when
-// the caller holds nothing else.
+// Take waits like Enter, for a number of slots that the caller holds together. A weight that exceeds a share is granted when the caller
+// holds nothing else.
 func (s *Slots) Take(ctx context.Context, weight int) (*Hold, error) {
 	granted, c, err := s.ask(From(ctx), weight, ctx.Value(promptKey{}) != nil)
 	if err != nil {
@@ -177,8 +178,8 @@ func (s *Slots) granted(held *Hold, e *list.Element) (*Hold, error) {
 	return held, nil
 }
 
-// displace ends the wait that began last of the caller of a class who has most requests waiting, where that is more than number. It
-// reports false where there is none: then all wait with as few.
+// displace ends the most recent wait of the caller with the most waiting requests in a class, if that caller has more than number.
+// Otherwise it reports false: all callers have as few.
 func (s *Slots) displace(class, number int) bool {
 	var most *caller
 	for k, c := range s.callers {
@@ -207,7 +208,7 @@ func (s *Slots) free(class, weight int) bool {
 	return (s.held == 0 || s.held+weight <= s.limits.Total) && (class == 0 || s.anonymous == 0 || s.anonymous+weight <= open)
 }
 
-// waiter is a request that waits: granted is closed when its slots are there, or when its place is somebody else's.
+// waiter is a waiting request. granted is closed when it gets its slots, or loses its place to another request.
 type waiter struct {
 	granted chan struct{}
 	weight  int
@@ -218,7 +219,7 @@ type waiter struct {
 // first is the weight of what a caller has waited for longest.
 func (c *caller) first() int { return c.waiting.Front().Value.(*waiter).weight }
 
-// ask takes slots, or a place among those who wait. What is prompt waits for nothing that is the caller's own.
+// ask takes slots, or a place in the queue. A prompt request does not wait for the caller's own slots.
 func (s *Slots) ask(k Key, weight int, prompt bool) (granted *list.Element, c *caller, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +268,7 @@ func (s *Slots) take(c *caller, weight int) {
 	s.anonymous += weight * c.key.class()
 }
 
-// settle gives what is free to whoever's turn it is, after a caller holds less.
+// settle grants free slots to the next callers, after a caller has released some.
 func (s *Slots) settle(c *caller) {
 	s.enqueue(c)
 	s.grant()
@@ -313,7 +314,7 @@ func (s *Slots) abandon(c *caller, granted *list.Element) bool {
 	if c.queued != nil && (c.waiting.Len() == 0 || !s.may(c, c.first())) {
 		s.dequeue(c)
 	}
-	s.settle(c) // what comes behind may be lighter
+	s.settle(c) // a later request may need fewer slots
 	return true
 }
 

@@ -50,7 +50,7 @@ func Definitions() []Definition {
 	}
 }
 
-// Find returns the definition of a feature; false for a name that is none.
+// Find returns the definition of a feature; false for an unknown name.
 func Find(name string) (Definition, bool) {
 	all := Definitions()
 	at := slices.IndexFunc(all, func(d Definition) bool { return d.Name == name })
@@ -87,7 +87,7 @@ func parse(value string) (on, ok bool) { return value == "true", value == "true"
 // Value is the text that stands for on or off in the ConfigMap.
 func Value(on bool) string { return strconv.FormatBool(on) }
 
-// Flags know which features are on. Those that are nil know the definitions alone.
+// Flags knows which features are on. A nil Flags knows only the definitions.
 type Flags struct {
 	cache     client.Reader
 	namespace string
@@ -120,14 +120,14 @@ func (f *Flags) Enabled(ctx context.Context, name string) (bool, error) {
 	return definition.On, nil
 }
 
-// Stored returns the ConfigMap as it is in memory; found is false where there is none.
+// Stored returns the ConfigMap from memory; found is false if it does not exist.
 func (f *Flags) Stored(ctx context.Context) (values *corev1.ConfigMap, found bool, err error) {
 	values = f.Values()
 	err = f.cache.Get(ctx, client.ObjectKeyFromObject(values), values)
 	return values, err == nil, client.IgnoreNotFound(err)
 }
 
-// Values returns the ConfigMap without its content, for whoever makes it.
+// Values returns the ConfigMap without its content, for creating it.
 func (f *Flags) Values() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: ConfigMap}}
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// PrepareDir makes the directory of the hooks and their socket, for this user alone. Whoever else could write into it could have git
-// run what they like, or answer for the server: so it must be a directory, not a link to one, of this user, and nobody else may
-// write into it, or into the directory above unless only owners remove what is there (the sticky bit): they could replace it. One that
-// others can only read is closed to them.
+// PrepareDir creates the directory of the hooks and their socket, for this user alone. Another user who could write to it could make git
+// run anything, or answer in place of the server. So it must be a directory, not a link to one, and belong to this user. Nobody else may
+// write to it, or to the directory above unless only owners can remove its entries (the sticky bit), because they could replace it.
+// PrepareDir removes the read permission of others.
 func PrepareDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("making the runtime directory: %w", err)

@@ -28,7 +28,7 @@ const (
 	// MaxUpdates is how many refs one push may change.
 	MaxUpdates = 10_000
 	maxLine    = 66_000   // more than git itself accepts
-	maxBytes   = 16 << 20 // of all lines together
+	maxBytes   = 16 << 20 // for all lines together
 	maxText    = 64 << 10 // of the answer
 )
 
@@ -61,7 +61,7 @@ type Update struct {
 type Verdict struct {
 	// Accepted lets git make the updates. Otherwise it makes none of them.
 	Accepted bool
-	// Text is shown on the terminal of whoever pushes. It may have several lines.
+	// Text is shown on the pusher's terminal. It can have several lines.
 	Text string
 }
 

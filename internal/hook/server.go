@@ -25,8 +25,8 @@ type expected struct {
 	answered chan struct{}
 }
 
-// Expect has the server answer one question with verify, that of the hook which knows the token. The caller calls forget when the push has
-// ended. forget returns when verify has, so what verify uses can be closed afterwards.
+// Expect makes the server answer one question, from the hook that knows the token, with verify. The caller must call forget when the push
+// has ended. forget returns after verify has returned, so everything that verify uses can be closed afterwards.
 func (s *Server) Expect(verify Verifier) (token string, forget func()) {
 	token = rand.Text() + rand.Text() // more than 256 bits
 	s.mu.Lock()
@@ -51,8 +51,8 @@ func (s *Server) take(token string) *expected {
 	return e
 }
 
-// Serve answers the hooks that connect to the listener, until ctx ends or the listener fails. It closes the listener,
-// and returns when all answers are given. Those that are not ready when ctx ends are refusals.
+// Serve answers the hooks that connect to the listener, until ctx ends or the listener fails. It closes the listener, and returns when all
+// answers are sent. Answers that are not ready when ctx ends are refusals.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()

@@ -78,8 +78,8 @@ func New(cache, live client.Reader, writer client.Client, namespace string, with
 
 var _ frame.Allocator = (*Allocator)(nil)
 
-// Allocate returns an id that it has given to nobody before and that no object of the kind of obj has. One that was pinned ahead
-// of the counter can come again when its object is deleted by then.
+// Allocate returns an id that it never returned before and that no object of the kind of obj has. An id that was pinned ahead of the
+// counter can be allocated if its object was deleted before the counter reaches it.
 func (a *Allocator) Allocate(ctx context.Context, obj v1alpha1.Identified) (int64, error) {
 	kind, err := a.kind(obj)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/forgeplane/forgeplane/internal/triggertoken"
 )
 
-// Add registers every index that is looked in, before the cache starts. Those of kinds that only the managers may read are left to
-// AddForManagers.
+// Add registers every index that servers use, before the cache starts. AddForManagers registers the indexes of kinds that only the managers
+// can read.
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	return add(ctx, indexer, slices.Concat(
 		catalog.Indexes(), credential.Indexes(), accesstoken.Indexes(), jobtoken.Indexes(), label.Indexes(), protection.Indexes(),

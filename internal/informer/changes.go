@@ -39,7 +39,7 @@ type change struct {
 	text string
 }
 
-// complete reports whether the store has had everything that there was when it began.
+// complete reports whether the store has received all objects that existed when it began.
 func (c *changes) complete() bool {
 	if !c.synced.Load() && c.index.HasSynced() {
 		c.synced.Store(true)
@@ -141,7 +141,7 @@ func (c *changes) differs(by watch.EventType, o v1alpha1.Observing) bool {
 // seed makes it impossible to choose two objects of one digest.
 var seed = maphash.MakeSeed()
 
-// digest is that of what counts of an object.
+// digest returns a digest of the relevant parts of an object.
 func digest(o v1alpha1.Observing) uint64 {
 	o.SetManagedFields(nil) // which no cache keeps
 	counts := o.DeepCopyObject().(v1alpha1.Observing)

@@ -17,9 +17,9 @@ const fieldIndex = "field:"
 // everywhere begins the keys under which controller-runtime indexes the objects of all namespaces together.
 const everywhere = "__all_namespaces/"
 
-// lean is an informer that indexes each object once. controller-runtime indexes namespaced objects twice by each field,
-// once with the namespace in the key; a set for each key, the indexes of 50,000 objects took as much memory as half of
-// what the objects themselves did. Who asks for one namespace is answered from the index of all.
+// lean is an informer that indexes each object once. controller-runtime indexes namespaced objects twice by each field, once with the
+// namespace in the key. With a set for each key, the indexes of 50,000 objects used half as much memory as the objects. A lookup in one
+// namespace uses the index of all.
 type lean struct {
 	cache.SharedIndexInformer
 	adding sync.Mutex

@@ -42,8 +42,8 @@ type Factory struct {
 	byKind map[string]*changes
 }
 
-// CacheOptions are those of a manager of Forgeplane, whose own namespace is the platform's. Servers have no right to the Secrets of
-// tenants; only with tenants those are here that are labelled for Forgeplane. Of ConfigMaps the one is there that has the features.
+// CacheOptions returns the options for a manager of Forgeplane in the platform's namespace. Servers may not read the Secrets of tenants;
+// with tenants set, the cache has those that are labelled for Forgeplane. Of ConfigMaps, it has only the one with the features.
 func (f *Factory) CacheOptions(platform string, tenants bool) ctrlcache.Options {
 	secrets := map[string]ctrlcache.Config{platform: {}}
 	if tenants {
@@ -117,8 +117,8 @@ func (f *Factory) New(lw cache.ListerWatcher, example runtime.Object, resync tim
 	return made
 }
 
-// Reached returns the revision up to which the informer of a kind holds it; the kind is that of the Go type, as in "*v1.Secret". It
-// reports false for a kind that no informer holds, or more than one does.
+// Reached returns the revision that the informer of a kind has reached. The kind is the Go type, such as "*v1.Secret". It reports false if
+// no informer, or more than one, holds the kind.
 func (f *Factory) Reached(kind string) (int64, bool) {
 	f.mu.RLock()
 	c := f.byKind[kind]
@@ -143,9 +143,10 @@ func (f *Factory) ByIndex(kind, field, value string) ([]any, bool) {
 	return found, err == nil
 }
 
-// Revision returns that of what the informers hold now of some kinds, named as for Reached. It changes together with their content:
-// whoever sees a revision twice has read nothing in between that is newer. What v1alpha1.Observing drops from an object is not counted as
-// content. It reports false when the revision is not known, as for a kind that no informer holds, or more than one does.
+// Revision returns the revision of the current content of the informers of some kinds, which are named as in Reached. It changes together
+// with the content: a caller who sees the same revision twice has read nothing newer in between. What v1alpha1.Observing drops from an
+// object does not count as content. It reports false if the revision is not known, for example because no informer, or more than one, holds
+// a kind.
 func (f *Factory) Revision(kinds []string) (r Revision, ok bool) {
 	if len(kinds) > maxKinds {
 		return r, false

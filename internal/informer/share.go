@@ -12,11 +12,11 @@ import (
 	"github.com/forgeplane/forgeplane/internal/declare"
 )
 
-// maxShared is how many values are shared at most before all are found anew, as some are not in use any more.
+// maxShared is the number of shared values at which all are discarded, because some are no longer in use.
 const maxShared = 100_000
 
-// sharing has objects share what many of them have in common, which JSON gives to each of them anew: their namespace, their
-// labels and their owners. It works because nobody changes an object of a cache.
+// sharing makes objects share the values that many of them have in common and that decoding JSON creates separately for each: their
+// namespace, their labels and their owners. That is safe because nobody changes an object of a cache.
 type sharing struct {
 	mu     sync.Mutex
 	texts  map[string]string
@@ -56,7 +56,7 @@ func (s *sharing) transform(o any) (any, error) {
 	return o, nil
 }
 
-// strip drops managed fields, which nobody reads in a cache: but for when a trigger token was changed, which REST shows.
+// strip drops managed fields, which nobody reads from a cache, except for the time of the last change to a trigger token, which REST shows.
 func strip(object metav1.Object) {
 	if t, ok := object.(*v1alpha1.TriggerToken); ok {
 		declare.KeepChanged(t)

@@ -25,7 +25,7 @@ const (
 	indexTitle = "title"
 )
 
-// Indexes are those of labels.
+// Indexes returns the indexes of labels.
 func Indexes() []catalog.Index {
 	spec := func(o client.Object) v1alpha1.LabelSpec { return o.(*v1alpha1.Label).Spec }
 	return []catalog.Index{
@@ -152,7 +152,7 @@ type OfProject struct {
 	Project *v1alpha1.Project
 }
 
-// InProjects returns the labels of a title that are declared for any of the projects right in a group, in force or not.
+// InProjects returns the labels with a title that are declared for any project directly in a group, whether or not they are in force.
 func InProjects(ctx context.Context, c *catalog.Catalog, g *v1alpha1.Group, title string) ([]OfProject, error) {
 	found, err := catalog.List[*v1alpha1.Label](ctx, c, indexTitle, title)
 	if err != nil {
@@ -200,7 +200,7 @@ func Rivals(c *catalog.Catalog) handler.MapFunc {
 			return nil
 		}
 		for _, r := range rivals {
-			// One that has no path yet is about to be reconciled anyway.
+			// A label that has no path yet is about to be reconciled anyway.
 			if within(r.Status.TargetPath, path) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(r)})
 			}

@@ -35,8 +35,8 @@ var (
 	titles      = regexp.MustCompile(`^[^\x00-\x1f,\x7f]+$`)
 )
 
-// Hex returns a color as #RGB or #RRGGBB: as it is written, or what the name of a color in CSS stands for, in whichever case.
-// It reports false for what is no color.
+// Hex returns a color as #RGB or #RRGGBB: unchanged, or for the name of a CSS color, in any case, its value. It reports false for an
+// invalid color.
 func Hex(color string) (hex string, ok bool) {
 	color = strings.TrimSpace(color)
 	if hexadecimal.MatchString(color) {
@@ -53,8 +53,7 @@ func Hex(color string) (hex string, ok bool) {
 	return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B), true
 }
 
-// TextColor returns the color of a text that can be read on a background, which is given as Hex gives it. What is no color
-// counts as dark.
+// TextColor returns a color for text that is readable on a background, which is in the form of Hex. An invalid color counts as dark.
 func TextColor(background string) string {
 	if !hexadecimal.MatchString(background) {
 		return Light

@@ -6,7 +6,7 @@ import (
 	stdhtml "html"
 	"strings"
 
-	"github.com/microcosm-cc/bluemonday" // what is safe in HTML is a matter for those who watch it
+	"github.com/microcosm-cc/bluemonday" // what is safe in HTML changes, and this library keeps up with it
 	"github.com/yuin/goldmark"           // CommonMark and its usual extensions
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
@@ -23,7 +23,7 @@ var (
 func HTML(text string) string {
 	var b bytes.Buffer
 	if err := parser.Convert([]byte(text), &b); err != nil {
-		// A buffer takes everything, so this is a mistake in the library. What was rendered is no good then.
+		// A buffer never fails, so this is a bug of the library, and the rendered text cannot be used.
 		return stdhtml.EscapeString(text)
 	}
 	return policy.Sanitize(b.String())

@@ -1,4 +1,5 @@
-// Package orphan removes what was made over REST for a user who is gone: nobody declares it again, and nobody would take it away.
+// Package orphan removes objects that were created over REST for a user who no longer exists, because nobody declares them and nobody else
+// would remove them.
 package orphan
 
 import (
@@ -36,8 +37,8 @@ func NewCollector(c client.Client, live client.Reader, clk clock.PassiveClock) *
 	return &Collector{client: c, live: live, clock: clk}
 }
 
-// Unresolved is frame.Unresolved for a reference to a user, in a field of the spec of obj. Where the user is gone for good, and
-// nobody but Forgeplane declares obj, it is removed: at once if it was in force, and otherwise a day after it was made.
+// Unresolved is frame.Unresolved for a reference to a user, in a field of the spec of obj. If the user is permanently gone and only
+// Forgeplane declares obj, obj is removed: at once if it was in force, and otherwise a day after its creation.
 func (c *Collector) Unresolved(ctx context.Context, obj v1alpha1.Object, field string, ref v1alpha1.Reference, err error) error {
 	if !errors.Is(err, catalog.ErrNotFound) {
 		return frame.Unresolved(field, err)
@@ -51,7 +52,7 @@ func (c *Collector) Unresolved(ctx context.Context, obj v1alpha1.Object, field s
 
 // remove removes obj if its user is gone for good. again is when that may be said, where it is too early.
 func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha1.Reference) (again time.Duration, err error) {
-	// Whoever names a user by name or path means whoever has it next as well.
+	// A reference by name or path also means a later user with that name or path.
 	if ref.ID == 0 || !obj.GetDeletionTimestamp().IsZero() {
 		return 0, nil
 	}
@@ -64,7 +65,7 @@ func (c *Collector) remove(ctx context.Context, obj v1alpha1.Object, ref v1alpha
 	return 0, c.Remove(ctx, obj, fmt.Sprintf("was created over REST for user %d, who no longer exists", ref.ID))
 }
 
-// Remove removes an object that was made over REST, unless somebody else declares it. The reason is for the audit log.
+// Remove removes an object that was created over REST, unless somebody else declares it. The reason is for the audit log.
 func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string) error {
 	version, err := declare.MadeHere(ctx, c.live, obj)
 	if version == "" || err != nil {
@@ -79,8 +80,8 @@ func (c *Collector) Remove(ctx context.Context, obj client.Object, reason string
 	return nil
 }
 
-// inForce reports whether an object was in force when it was last reconciled, and so had the user that it names. What a restored
-// status says is older than the object.
+// inForce reports whether an object was in force when it was last reconciled, so that its user existed. A restored status is older than the
+// object, and does not count.
 func inForce(obj v1alpha1.Object) bool {
 	ready := meta.FindStatusCondition(obj.GetCommonStatus().Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == obj.GetGeneration() &&

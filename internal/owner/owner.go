@@ -1,5 +1,5 @@
-// Package owner makes whoever has made a group over REST its owner. The group says so itself until the membership is there, so that a
-// server that is killed in between leaves no group that nobody can use.
+// Package owner makes the creator of a group over REST its owner. An annotation of the group names the creator until the membership exists,
+// so that a server that is killed in between does not leave a group that nobody can use.
 package owner
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/forgeplane/forgeplane/internal/naturalkey"
 )
 
-// Membership declares that a user owns a group that is made for them. They are named by their id, as everywhere: whoever gets their
-// username later on, and with it the name of their object, is somebody else. The group's id is in the name because the memberships of a
-// group that was deleted may be there for a while when another one is made under its name.
+// Membership returns the membership that makes a user the owner of a group that is created for them. It names users by id: a later user
+// with the same username, and so with the same object name, is a different user. Its name contains the group's id, because the memberships
+// of a deleted group can still exist when another group of the same name is created.
 func Membership(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	return &v1alpha1.Membership{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: naturalkey.Name(g.Name, id(g.RESTID()), "owner", id(u.RESTID()))},
@@ -26,12 +26,12 @@ func Membership(u *v1alpha1.User, g *v1alpha1.Group) *v1alpha1.Membership {
 	}
 }
 
-// Expect writes down in a group, which is not made yet, that a user is to own it.
+// Expect records in a group that is not created yet that a user must become its owner.
 func Expect(g *v1alpha1.Group, u *v1alpha1.User) {
 	metav1.SetMetaDataAnnotation(&g.ObjectMeta, v1alpha1.AnnotationOwner, id(u.RESTID())+"/"+string(u.UID))
 }
 
-// Expected returns the user who is to own a group and may have no membership yet, and whether there is one.
+// Expected returns the user who must become the owner of a group and may have no membership yet, and whether there is one.
 func Expected(g *v1alpha1.Group) (u v1alpha1.Reference, is bool) {
 	value, is := g.Annotations[v1alpha1.AnnotationOwner]
 	number, uid, _ := strings.Cut(value, "/")
@@ -40,7 +40,7 @@ func Expected(g *v1alpha1.Group) (u v1alpha1.Reference, is bool) {
 	return u, is
 }
 
-// Settle forgets in a group who is to own it.
+// Settle removes the record of Expect from a group.
 func Settle(g *v1alpha1.Group) { delete(g.Annotations, v1alpha1.AnnotationOwner) }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,6 +1,6 @@
-// Package quota bounds how many objects are made over REST: projects, groups and tokens of a user, and the settings of a project or
-// group. What is declared through Kubernetes is bounded by a ResourceQuota of its namespace instead, and what deleted projects leave by
-// Retention.
+// Package quota limits the number of objects that are created over REST: projects, groups and tokens of a user, and the settings of a
+// project or group. Objects that are declared through Kubernetes are limited by a ResourceQuota of their namespace instead, and
+// repositories of deleted projects by Retention.
 package quota
 
 import (
@@ -24,8 +24,8 @@ import (
 
 // Limits are how many objects there may be. 0 stands for any number.
 type Limits struct {
-	// Projects and Groups are those that a user has made over REST in the namespace of the platform: elsewhere the ResourceQuota of the
-	// namespace counts.
+	// Projects and Groups limit what a user creates over REST in the platform's namespace. In other namespaces, the ResourceQuota of the
+	// namespace applies.
 	Projects, Groups int
 	// Tokens are personal access tokens of a user that are accepted: neither revoked nor expired.
 	Tokens int
@@ -41,7 +41,7 @@ func DefaultLimits() Limits { return Limits{Projects: 1000, Groups: 500, Tokens:
 type Retention struct {
 	// Repositories are RetainedRepositories.
 	Repositories int
-	// Bytes are those of their repositories on disk.
+	// Bytes is the size of their repositories on disk.
 	Bytes int64
 }
 
@@ -66,7 +66,7 @@ func (l Limits) groupsOf(*v1alpha1.User) (limit int, bounded bool) { return l.Gr
 
 // Exceeded is the error for one object too many.
 type Exceeded struct {
-	// Whose they are, as in "The user otto", and What they are in the plural.
+	// Whose names the owner, such as "The user otto", and What names the objects in the plural.
 	Whose, What string
 	// Held is how many there are, and Limit how many there may be.
 	Held, Limit int
@@ -89,7 +89,7 @@ type Quota struct {
 	turns *fair.Slots
 }
 
-// New returns a quota; home is the Kubernetes namespace of what is made over REST and has no other.
+// New returns a quota. home is the Kubernetes namespace of objects that are created over REST and have no other namespace.
 func New(cat *catalog.Catalog, clk clock.PassiveClock, l Limits, home string) *Quota {
 	const atOnce = 1 << 16
 	return &Quota{

@@ -34,24 +34,24 @@ const (
 	// fieldOwner is the field manager of what is applied.
 	fieldOwner = client.FieldOwner("forgeplane-registration")
 
-	// renewal is how often a server says that it is there, and looks after the registration.
+	// renewal is the interval at which a server renews its lease and checks the registration.
 	renewal = 5 * time.Second
-	// silence is after what time without a sign a server is taken to be gone. The last sign may be noticed late by a patrol,
-	// and so may be that there was none since: the registration of one that is killed goes within a minute.
+	// silence is the time without a renewal after which a server counts as gone. The last renewal, and its absence, can each be noticed
+	// late, so the registration of a killed server disappears within a minute.
 	silence = 45 * time.Second
-	// stopTimeout is what taking the registration away may take.
+	// stopTimeout limits the removal of the registration.
 	stopTimeout = 10 * time.Second
 )
 
 // Options of a registration.
 type Options struct {
-	// Client reads past any cache; its scheme is to have apiregistration.k8s.io/v1.
+	// Client reads past any cache. Its scheme must have apiregistration.k8s.io/v1.
 	Client client.Client
-	// Service is that of the servers, in the namespace of the platform.
+	// Service is the Service of the servers, in the platform's namespace.
 	Service client.ObjectKey
 	// Port of the Service.
 	Port int32
-	// ExternalName, where it is set, has the Service made, of type ExternalName: for a server outside of the cluster.
+	// ExternalName, unless empty, creates the Service with type ExternalName, for a server outside of the cluster.
 	ExternalName string
 	Clock        clock.WithTicker
 	Log          logr.Logger
@@ -60,26 +60,26 @@ type Options struct {
 // Server is one server's part in the registration.
 type Server struct {
 	Options
-	// Name of the server, unlike that of any other that runs at the same time. One that was killed and is started again under its
-	// name takes its lease over.
+	// Name identifies the server among all that run at the same time. A server that was killed and restarted with the same name takes over
+	// its lease.
 	Name string
 	// Authorities are those by which the certificate of the server is verified now, as PEM.
 	Authorities func() []byte
-	// Ready reports whether the server serves now. Nobody is led to one that does not, so it gives no sign; nil for one that always
-	// serves.
+	// Ready reports whether the server can serve. While it cannot, it does not renew its lease, so that it gets no requests. nil means that
+	// it always can.
 	Ready func(ctx context.Context) bool
 }
 
 // errNotReady says that the server gives no sign for now.
 var errNotReady = errors.New("the server is not ready")
 
-// A request to apply names what it is to make, so "create" can be bound to a name; one to create does not.
+// A request to apply names the object that it creates, so "create" can be restricted to a name; a request to create does not.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=forgeplane-system,resources=leases,verbs=get;list;create;update;delete,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups="",namespace=forgeplane-system,resources=services,resourceNames=forgeplane-apiserver,verbs=get;create;patch,roleName=forgeplane-apiserver
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v4.rest.forgeplane.dev,verbs=get;create;patch;delete,roleName=forgeplane-apiserver
 
-// Run registers the server, which answers by now, and keeps it registered while it is ready until ctx ends; then it takes it
-// away. The server is to answer until Run returns.
+// Run registers the server, which must already answer requests, and keeps it registered while it is ready, until ctx ends. It then removes
+// the registration. The server must answer until Run returns.
 func (s Server) Run(ctx context.Context) {
 	ticker := s.Clock.NewTicker(renewal)
 	defer ticker.Stop()
@@ -98,7 +98,7 @@ func (s Server) Run(ctx context.Context) {
 	}
 }
 
-// register brings everything into place. The lease is first, so that nobody takes away what follows.
+// register creates all objects. The lease comes first, so that no other process removes the others.
 func (s Server) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -179,8 +179,8 @@ func (s Server) ensureAPIService(ctx context.Context) error {
 	return s.apply(ctx, registered, apiregistrationv1.SchemeGroupVersion.WithKind("APIService"))
 }
 
-// apply makes obj what its spec says, and makes it where it is missing. It is a conflict when obj was read and has changed since, or
-// was missing and somebody else has made another one meanwhile.
+// apply creates obj or updates it to its spec. It returns a conflict if obj was read and has changed since, or if it was missing and
+// somebody else has created it in the meantime.
 func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupVersionKind) error {
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -199,13 +199,13 @@ func (s Server) apply(ctx context.Context, obj client.Object, kind schema.GroupV
 	return s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...)
 }
 
-// ours reports whether a registration is that of this installation.
+// ours reports whether a registration belongs to this installation.
 func (o Options) ours(r *apiregistrationv1.APIService) bool {
 	to := r.Spec.Service
 	return to != nil && to.Namespace == o.Service.Namespace && to.Name == o.Service.Name
 }
 
-// withdraw takes the registration away when no other server is left.
+// withdraw removes the registration if no other server is left.
 func (s Server) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

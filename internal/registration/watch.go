@@ -12,8 +12,8 @@ import (
 // patrol is how often a Watch looks.
 const patrol = 5 * time.Second
 
-// Watch takes the registration away when no server has given a sign for most of a minute: those that are killed cannot do it
-// themselves. The manager of the process that leads starts it.
+// Watch removes the registration when no server has renewed its lease for most of a minute, because killed servers cannot do it themselves.
+// The manager starts it in the leader.
 type Watch struct {
 	Options
 	began time.Time

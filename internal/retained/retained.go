@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// indexFormer holds the keys of the deleted project that a retained repository was of: by its name, and by its full path.
+	// indexFormer holds the keys of the deleted project of a retained repository: its name and its full path.
 	indexFormer = "former"
-	// indexNamespace holds the namespace of the deleted project that a retained repository was of.
+	// indexNamespace holds the namespace of the deleted project of a retained repository.
 	indexNamespace = "namespace"
 	// indexAdopter holds the key of the project that an administrator gives a retained repository to, and the UID of the one that is
 	// taking it over.
@@ -23,7 +23,7 @@ const (
 	indexLeaving = "leaving"
 )
 
-// Indexes are those of retained repositories, which only the managers may read, and of the projects that are about to leave one.
+// Indexes returns the indexes of retained repositories, which only the managers can read, and of the projects that are about to leave one.
 func Indexes() []catalog.Index {
 	return []catalog.Index{
 		of(indexFormer, func(r *v1alpha1.RetainedRepository) []string {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Parse takes one plain key in the form of an authorized_keys line. What would be ignored is refused, since somebody may
-// rely on it.
+// Parse parses a plain key in the form of an authorized_keys line. It rejects options that would be ignored, because users could rely on
+// them.
 func Parse(line string) (ssh.PublicKey, error) {
 	line = strings.TrimSpace(line)
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))

@@ -19,10 +19,10 @@ const (
 	maxAge = time.Second
 )
 
-// memory holds answers of the database. One that is older than maxAge is read again, by one reader at a time.
+// memory caches answers of the database. One reader at a time refreshes an answer that is older than maxAge.
 //
-// Whoever changes the database makes it forget what that changes, after the fact: entries are dropped and not emptied, so a
-// reader who asked before the change fills one that nobody finds any more.
+// A change to the database is followed by discarding the affected answers. Entries are removed, not emptied, so a reader who asked before
+// the change fills an entry that nobody finds any more.
 type memory[K comparable, V any] struct {
 	clock clock.PassiveClock
 	read  func(context.Context, K) (V, error)
@@ -33,7 +33,7 @@ type memory[K comparable, V any] struct {
 
 type entry[V any] struct {
 	answer atomic.Pointer[answer[V]]
-	// reading is held by who reads; unlike a mutex, waiting for it can end early.
+	// reading is held by the reader. Unlike with a mutex, waiting for it can be cancelled.
 	reading chan struct{}
 }
 

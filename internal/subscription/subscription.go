@@ -21,16 +21,16 @@ import (
 
 // The kinds of subjects.
 const (
-	// KindLabel is that of labels.
+	// KindLabel is the kind of labels.
 	KindLabel = "label"
-	// KindUser is that of users, whose subscriptions they are.
+	// KindUser is the kind of users, who own the subscriptions.
 	KindUser = "user"
 )
 
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations are those of the table, for database.Open.
+// Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
 
 // subscription is a row: a user is told of what happens to a subject.
@@ -133,12 +133,12 @@ func (s *Store) read(ctx context.Context, who subscriber) (sets.Set[types.UID], 
 	return sets.New(uids...), nil
 }
 
-// Move subscribes to one subject whoever is subscribed to another, and ends the latter subscriptions.
+// Move subscribes all subscribers of one subject to another one, and ends their former subscriptions.
 func (s *Store) Move(ctx context.Context, from, to database.Subject) error {
 	if from == to {
 		return nil
 	}
-	// What is deleted is what is moved, whoever subscribes meanwhile.
+	// The deleted rows are exactly the moved ones, even if others subscribe meanwhile.
 	return s.rewrite(ctx, fmt.Sprintf("moving the subscriptions of %s to %s", from, to), of(from), func(row *subscription) {
 		row.SubjectKind, row.SubjectID, row.SubjectUID = to.Kind, to.ID, to.UID
 	})
@@ -149,7 +149,7 @@ func (s *Store) Remove(ctx context.Context, subject database.Subject) error {
 	return s.remove(ctx, fmt.Sprintf("removing the subscriptions of %s", subject), of(subject))
 }
 
-// condition says which rows are meant.
+// condition selects rows.
 type condition func(*bun.DeleteQuery) *bun.DeleteQuery
 
 // of are the subscriptions to a subject.
@@ -167,7 +167,7 @@ func (s *Store) remove(ctx context.Context, attempt string, which condition) err
 	})
 }
 
-// rewrite writes rows anew, each of them once.
+// rewrite deletes rows and inserts each of them again, changed.
 func (s *Store) rewrite(ctx context.Context, attempt string, which condition, change func(*subscription)) error {
 	defer s.db.Afterwards(ctx, s.subscribed.clear)
 	return s.db.Atomically(ctx, attempt, func(ctx context.Context, tx bun.IDB) error {

@@ -26,7 +26,7 @@ func (s subjects) FillIn(ctx context.Context, subject database.Subject, o sweep.
 	return s.rewrite(ctx, attempt, notBefore(o, of(subject)), func(row *subscription) { row.SubjectUID = o.UID })
 }
 
-// Users are the rows of a Store without the UID of a user, by the users whose they are, for a sweep.Sweeper.
+// Users returns the rows of a Store without the UID of a user, by the user who owns them, for a sweep.Sweeper.
 func (s *Store) Users() sweep.Rows { return users{s} }
 
 type users struct{ *Store }
@@ -63,7 +63,7 @@ func without(user database.Subject) condition {
 	}
 }
 
-// notBefore are those of rows that were written when an object was there.
+// notBefore selects rows that were written after an object was created.
 func notBefore(o sweep.Known, which condition) condition {
 	return func(q *bun.DeleteQuery) *bun.DeleteQuery { return which(q).Where("created_at >= ?", o.Created) }
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// interval is the time between two looks of a Sweeper.
 	interval = time.Hour
-	// grace is for how long an object is to be missing: one that is deleted by mistake is often brought back.
+	// grace is how long an object must be missing, because objects that are deleted by mistake are often restored.
 	grace = 24 * time.Hour
 	// SubjectsAtOnce is of how many objects a query tells, and maxSwept of how many a look removes the rows.
 	SubjectsAtOnce, maxSwept = 500, 1000
@@ -37,7 +37,7 @@ type Known struct {
 // Having returns the objects of a kind that have a REST id, be they in force or not.
 type Having func(ctx context.Context, id int64) ([]Known, error)
 
-// Rows are those of a table.
+// Rows are the rows of a table.
 type Rows interface {
 	// After returns SubjectsAtOnce subjects of rows beyond one, of its kind and in the order of their ids and UIDs, and fewer at the end.
 	After(ctx context.Context, after database.Subject) ([]database.Subject, error)
@@ -47,7 +47,7 @@ type Rows interface {
 	Remove(ctx context.Context, subject database.Subject) error
 }
 
-// Objects are the objects of a kind that rows are of.
+// Objects are the objects of a kind to which rows belong.
 type Objects struct {
 	Kind   string
 	Having Having
@@ -55,13 +55,12 @@ type Objects struct {
 }
 
 // Sweeper removes the rows of objects that have been gone for a day. When a label is deleted over REST, its subscriptions are removed at
-// once. Those of one that is deleted in another way, and the uses of a trigger token in any case, are left to the Sweeper: nobody sees
-// them, and they are only in the way.
+// once. The Sweeper removes those of labels that are deleted in other ways, and all uses of deleted trigger tokens: nobody sees such rows,
+// so they only take up space.
 //
-// It also gives rows that were written before there were UIDs those of the objects that they are of. Such a row was written for whoever
-// had the id at that time. Where one object alone has the id, and was there when the row was written, the row is its own; a younger
-// object was made anew, and the row is never seen again. A UID that was recorded is never rewritten, so there is nothing to tell the
-// audit log.
+// It also adds UIDs to rows that were written before UIDs were recorded. Such a row belongs to the object that had the id at that time. If
+// exactly one object has the id, and it existed when the row was written, the row gets its UID. A younger object was created later, and
+// never gets the row. A recorded UID is never changed, so there is nothing to audit.
 type Sweeper struct {
 	objects []Objects
 	expire  func(context.Context) error
@@ -70,8 +69,8 @@ type Sweeper struct {
 	missing map[database.Subject]time.Time
 }
 
-// New returns a sweeper that has seen nothing yet; expire removes what is merely old. Of kinds that are not among those of objects it
-// leaves everything.
+// New returns a sweeper that has not seen any object yet. expire removes rows that are only too old. The sweeper ignores rows of kinds that
+// are not in objects.
 func New(objects []Objects, expire func(context.Context) error, c clock.WithTicker, log logr.Logger) *Sweeper {
 	return &Sweeper{objects: objects, expire: expire, clock: c, log: log, missing: map[database.Subject]time.Time{}}
 }

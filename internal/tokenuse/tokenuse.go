@@ -24,7 +24,7 @@ const KindTriggerToken = "trigger_token"
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations are those of the table, for database.Open.
+// Migrations returns the migrations of the table, for database.Open.
 func Migrations() fs.FS { return migrations }
 
 // use is a row: when a token was last used.
@@ -142,7 +142,7 @@ type marks struct {
 
 func newMarks() marks { return marks{mu: &sync.Mutex{}, written: lru.New(maxMarks)} }
 
-// mark reports whether a use is to be written, and takes it for written from now on.
+// mark reports whether a use must be written, and from now on treats it as written.
 func (m marks) mark(token database.Subject, at time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 // indexDigest holds the digests of trigger tokens, and of the values in Secrets of trigger tokens.
 const indexDigest = "digest"
 
-// Indexes are those of trigger tokens, and of the Secrets of these.
+// Indexes returns the indexes of trigger tokens and their Secrets.
 func Indexes() []catalog.Index {
 	return []catalog.Index{
 		{Of: &v1alpha1.TriggerToken{}, Name: catalog.IndexUser, Values: func(o client.Object) []string {
@@ -117,9 +117,9 @@ func triggers(ctx context.Context, c *catalog.Catalog, t *v1alpha1.TriggerToken,
 	return MayOwn(ctx, c, owner, t, p, now)
 }
 
-// MayOwn reports whether a user, who is not blocked, may own a trigger token of a project now. Whoever writes in a
-// namespace can name any user there without asking him: so he has to be a Maintainer of the project, as for making a token over
-// REST, and an administrator has to have made this one himself.
+// MayOwn reports whether a user, who is not blocked, may currently own a trigger token of a project. Everyone who can write to a namespace
+// can name any user there without asking them. So the user must be a Maintainer of the project, as for creating a token over REST. A user
+// who is an administrator must have created the token themselves.
 func MayOwn(
 	ctx context.Context, c *catalog.Catalog, u *v1alpha1.User, t *v1alpha1.TriggerToken, p *v1alpha1.Project, now time.Time,
 ) (bool, error) {

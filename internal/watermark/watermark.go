@@ -1,10 +1,9 @@
-// Package watermark lets each of several servers know how far its cache has to be before it may say no.
+// Package watermark tells each of several servers how current its cache must be before it may refuse a request.
 //
-// Every server answers from its own cache, which follows what another server has written some milliseconds later. A client that
-// makes something at one server and uses it at another one could be told that it does not exist. So each server notes in
-// the activity database which revision it has written of which kind, before it answers; and a server that is about to say
-// that something is not there, or not allowed, reads first what the others have noted, waits until its cache has come so
-// far, and looks again. What is found costs nothing.
+// Every server answers from its own cache, which receives the writes of other servers some milliseconds later. A client that creates an
+// object at one server and uses it at another one could be told that it does not exist. So each server records in the activity database
+// which revision of which kind it has written, before it answers. A server that is about to say that something does not exist or is not
+// allowed first reads these records, waits until its cache has caught up, and tries again. Requests that succeed cost nothing.
 package watermark
 
 import (
@@ -45,7 +44,7 @@ type Cache interface {
 	Reached(kind string) (int64, bool)
 }
 
-// Watermark is of one server. It is safe for use by several goroutines. One that is nil notes and knows nothing.
+// Watermark is the watermark of one server. It is safe for concurrent use. A nil Watermark records and knows nothing.
 type Watermark struct {
 	store  Store
 	cache  Cache
@@ -73,8 +72,8 @@ func New(s Store, c Cache, log logr.Logger) *Watermark {
 // KindOf is what a watermark calls the kind of an object.
 func KindOf(o any) string { return reflect.TypeOf(o).String() }
 
-// Wrote notes that this server has written an object, as far as the object knows of it, or up to where the cache is when it was
-// deleted. It returns when the note is there; without a note, other servers follow when they do.
+// Wrote records that this server has written an object, with the revision of the object, or the revision of the cache if it was deleted. It
+// returns once the record is stored. Without a record, other servers catch up later.
 func (w *Watermark) Wrote(ctx context.Context, obj client.Object, deleted bool) {
 	if w == nil {
 		return

@@ -15,7 +15,7 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations are those of the table of a Written, for database.Open.
+// Migrations returns the migrations of the table of a Written, for database.Open.
 func Migrations() fs.FS { return migrations }
 
 // written is a row: the newest revision of a kind that a server has written.

@@ -36,7 +36,7 @@ func Open(t testing.TB) *Lines {
 	return &Lines{Log: l, t: t, path: path}
 }
 
-// Text closes the log and returns all that is in it.
+// Text closes the log and returns its whole content.
 func (l *Lines) Text() []byte {
 	l.t.Helper()
 	if err := l.Close(); err != nil {
