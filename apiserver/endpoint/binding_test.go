@@ -47,7 +47,7 @@ var binding = endpoint.Table{
 	}),
 }
 
-// each sends the same parameters in each supported form: as a query, as a form and, where it is given, as JSON.
+// each sends the same parameters in each supported form: as a query, as a form and, if it is given, as JSON.
 func each(t *testing.T, query, text string, check func(t *testing.T, status int, body string)) {
 	t.Helper()
 	send := func(name, method, target, contentType, body string) {

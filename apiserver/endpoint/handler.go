@@ -56,7 +56,7 @@ type Options struct {
 	Spool string
 	// Disk limits the size of the files in Spool, as Memory limits memory. If it is nil, there is no limit.
 	Disk Memory
-	// Refused returns the answer to an error that has the same answer in every endpoint, such as Busy for an error that says that there was
+	// Refused returns the answer to an error whose answer does not depend on the endpoint, such as Busy for an error that says that there was
 	// no time. It returns nil for all other errors. If Refused is nil, there are no such errors.
 	Refused func(err error) *Error
 	// Exceeded returns a sentence for the client about the server limit that the request exceeds according to an error, or "" if the error

@@ -21,7 +21,7 @@ func (e *Endpoint) Limit() (perMinute int, what string) { return e.perMinute, e.
 type By string
 
 const (
-	// ByAddress counts requests by client address, whoever the caller is.
+	// ByAddress counts requests by client address, regardless of the caller.
 	ByAddress By = "address"
 	// ByCredential counts requests by credential, or by caller if a request has no credential.
 	ByCredential By = "credential"
@@ -31,7 +31,7 @@ const (
 type LimitBy struct {
 	By        By
 	PerMinute int
-	// What names what is limited. Endpoints with the same What share a count.
+	// What names the limited resource. Endpoints with the same What share a count.
 	What string
 }
 

@@ -67,7 +67,7 @@ func (t *Tree) delete(ctx context.Context, obj client.Object) error {
 }
 
 // removeLate removes objects that were created below groups while these were being removed. It continues after the client disconnects,
-// because nobody can reach such objects later. Whoever creates further objects takes them back.
+// because nobody can reach such objects later. The creators of further objects take them back.
 func (t *Tree) removeLate(ctx context.Context, gone []*v1alpha1.Group) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 	defer cancel()
