@@ -51,7 +51,7 @@ func featureUsage() string {
 		on[0], strings.Join(on, ", "), strings.Join(off, ", "))
 }
 
-// flags returns what knows which features are on. What it reads is in the cache when the process is ready.
+// flags returns the feature flags. They read the cache, so they are valid once the process is ready.
 func (f features) flags(ctx context.Context, mgr ctrl.Manager, namespace string) (*feature.Flags, error) {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.ConfigMap{}); err != nil {
 		return nil, fmt.Errorf("following the ConfigMap of the features: %w", err)

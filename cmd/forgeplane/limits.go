@@ -10,7 +10,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/git"
 )
 
-// limits are the flags that bound what git takes, and what is given to it. 0 is no limit.
+// limits are the flags that limit git and its input. 0 means no limit.
 type limits struct {
 	memory, memoryTotal, archive, push, unpacked, repository, imported, importUnpacked resource.QuantityValue
 	cpu, importTime                                                                    time.Duration

@@ -32,7 +32,7 @@ type frugalStart struct {
 	queues prometheus.Gatherer
 }
 
-// newFrugalStart begins it, unless whoever runs the process has decided on GOGC.
+// newFrugalStart returns a frugal start, unless the user has set GOGC.
 func newFrugalStart(queues prometheus.Gatherer) *frugalStart {
 	f := &frugalStart{queues: queues, over: os.Getenv("GOGC") != ""}
 	if f.over {
@@ -63,7 +63,7 @@ func (*frugalStart) NeedLeaderElection() bool { return false }
 func (f *frugalStart) Start(ctx context.Context) error {
 	ticker := time.NewTicker(depthInterval)
 	defer ticker.Stop()
-	// The queues are empty for a moment before they are filled, so they are to be it twice.
+	// The queues are empty for a moment before they are filled, so they must be empty twice.
 	for empty := 0; empty < 2; {
 		select {
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func (f *frugalStart) Start(ctx context.Context) error {
 
 // waiting is how many objects wait to be reconciled.
 func (f *frugalStart) waiting() (sum float64) {
-	// What cannot be gathered is left out, and not what this asks for.
+	// Metrics that cannot be gathered are omitted; the ones needed here never are.
 	families, _ := f.queues.Gather()
 	for _, family := range families {
 		if family.GetName() == "workqueue_depth" {

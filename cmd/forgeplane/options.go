@@ -66,8 +66,7 @@ type options struct {
 	development bool
 }
 
-// defaults are those of a process with the parts p: one of several replicas waits for its turn to lead, a single
-// process does not.
+// defaults returns the default options of a process with the parts p. A replica waits for its turn to lead; a single process does not.
 func defaults(p parts) *options {
 	return &options{
 		namespace: "forgeplane-system", healthAddress: ":8081", metricsAddress: "0", pprofAddress: "0",

@@ -23,7 +23,7 @@ func validateQuotas(l quota.Limits) error {
 	return nil
 }
 
-// retention are the flags that bound what deleted projects leave. 0 is no limit.
+// retention are the flags that limit what deleted projects leave. 0 means no limit.
 type retention struct {
 	repositories int
 	size         resource.QuantityValue

@@ -76,7 +76,7 @@ func (r *rates) limits(development bool) (ratelimit.Options, error) {
 		}
 	}
 	if development {
-		// What is not named there has its limit from the endpoint.
+		// All other limits come from the endpoints.
 		none := map[string]int{}
 		for _, what := range apiserver.Costly() {
 			none[what] = 0

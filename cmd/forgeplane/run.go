@@ -41,7 +41,7 @@ import (
 type shared struct {
 	catalog      *catalog.Catalog
 	repositories *repository.Repositories
-	// informers are those of the cache.
+	// informers are the informers of the cache.
 	informers *informer.Factory
 	ids       *ids.Allocator
 	activity
@@ -90,7 +90,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	if s.activity, err = openActivity(ctx, o, clock.RealClock{}); err != nil {
 		return err
 	}
-	// Whoever uses it has stopped when the manager has.
+	// All users of the database have stopped when the manager has.
 	defer func() { err = errors.Join(err, s.database.Close()) }()
 	if s.audit, err = o.audit.open(mgr.GetLogger()); err != nil {
 		return err
@@ -102,7 +102,7 @@ func run(ctx context.Context, p parts, o *options) (err error) {
 	return mgr.Start(ctx)
 }
 
-// scratch is the runtime directory of a server. What has no server writes no archives.
+// scratch returns the runtime directory of a server. A process without a server writes no archives.
 func (o *options) scratch(p parts) func() (string, error) {
 	if !p.server {
 		return nil

@@ -23,7 +23,7 @@ type slots struct {
 	// disk is the same for what they upload, and uploads the directory for it; that of the process when it is empty.
 	disk    resource.QuantityValue
 	uploads string
-	// Of a hundred: what one caller may have, and what is kept for those who have signed in.
+	// Percentages: the share of one caller, and the part that is reserved for callers who have signed in.
 	share, reserved int
 }
 

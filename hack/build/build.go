@@ -20,7 +20,7 @@ type build struct {
 	ldflags  string
 }
 
-// run builds, and says every few seconds how far it is. What is done at once, it says nothing of.
+// run builds, and reports the progress every few seconds. It reports nothing about a build that is done at once.
 func (b build) run(ctx context.Context) error {
 	output, err := filepath.Abs(b.output)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b build) run(ctx context.Context) error {
 	return nil
 }
 
-// stale lists the packages, without the programs themselves, that are yet to be compiled; nil if that is not to be found out.
+// stale lists the packages, without the programs themselves, that must still be compiled; nil if that is not known.
 func (b build) stale(ctx context.Context) []string {
 	listed, err := b.command(ctx, "list", "-deps", `-f={{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`).Output()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// controlPlane is the module of the programs, each a package of its own right below the module's directory.
+// controlPlane is the module of the programs. Each program is a package directly below the module's directory.
 type controlPlane struct {
 	module string
 	output string
@@ -149,7 +149,7 @@ func (c controlPlane) build(ctx context.Context, programs []string, checksum str
 	return nil
 }
 
-// version is that of Kubernetes, which the programs are to report as their own.
+// version returns the version of Kubernetes that the programs must report as their own.
 func (c controlPlane) version(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-m", "-f={{.Version}}", "k8s.io/kubernetes")
 	command.Dir = c.module

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// needed lists the programs that are to be built here.
+// needed lists the programs that must be built here.
 func (c controlPlane) needed() ([]string, error) {
 	programs, err := c.programs()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Command build builds the programs that "make run" and the tests start, and shows how far it is: "forgeplane" are those of
-// this repository, and "controlplane" those of a control plane, which are built from their published Go modules when they
-// are missing or were built from other sources.
+// Command build builds the programs that "make run" and the tests start, and shows its progress. "forgeplane" stands for the programs of
+// this repository, and "controlplane" for those of a control plane, which are built from their published Go modules if they are missing or
+// were built from other sources.
 //
-// A directory named by KUBEBUILDER_ASSETS is used instead of the control plane. It is to hold etcd and kube-apiserver, as the
-// archives made for Kubernetes test tools do; what else is missing in it is built.
+// A directory named by KUBEBUILDER_ASSETS is used instead of the control plane. It must contain etcd and kube-apiserver, like the archives
+// for Kubernetes test tools; other missing programs are built.
 package main
 
 import (

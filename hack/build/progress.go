@@ -29,8 +29,8 @@ func newProgress(name string) *progress {
 	return &progress{name: name, output: os.Stdout, interval: progressInterval, begun: time.Now(), compiled: map[string]bool{}}
 }
 
-// follow reads messages to their end, and says now and then how far it is. Counting what there is to do takes seconds, so that
-// is done beside the build, and only when this takes longer than one interval.
+// follow reads messages to their end, and occasionally reports the progress. Counting the remaining work takes seconds, so it runs in
+// parallel with the build, and only if the build takes longer than one interval.
 func (p *progress) follow(ctx context.Context, messages io.Reader, stale func(context.Context) []string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,7 +57,7 @@ func (p *progress) follow(ctx context.Context, messages io.Reader, stale func(co
 				p.expect(packages)
 			}
 		case <-ticker.C:
-			// Once a package is compiled, all modules are there, and the list has none to download.
+			// Once a package is compiled, all modules are available, so the list does not download any.
 			if len(p.compiled) > 0 && p.expected == nil && !counting {
 				counting = true
 				go func() { counted <- stale(ctx) }()
@@ -81,7 +81,7 @@ func scan(messages io.Reader) <-chan string {
 	return lines
 }
 
-// count notes what a message reports, and says whether it reports anything. What it does not is what went wrong.
+// count records what a message reports, and returns whether it reports anything. All other messages are errors.
 func (p *progress) count(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "go: downloading "):

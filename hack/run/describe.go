@@ -33,7 +33,7 @@ func (d *development) describe(ctx context.Context, _ context.CancelCauseFunc) e
 	if err := os.WriteFile(s.gitCredentials(), []byte(credentials), 0o600); err != nil {
 		return err
 	}
-	// The file is put in place whole: whoever waits for it may read it at once.
+	// The file is put in place atomically, because another process may be waiting to read it.
 	if err := os.WriteFile(s.env()+".new", []byte(d.environment(token)), 0o600); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (d *development) parts(ctx context.Context) ([]forgeplane.Options, error) {
 	return parts, nil
 }
 
-// known are those of the flags that a part has. The other part may have the others.
+// known returns the flags that a part has. The other part may have the others.
 func known(ctx context.Context, program string, part forgeplane.Part, flags []string) ([]string, error) {
 	if len(flags) == 0 {
 		return nil, nil

@@ -73,8 +73,8 @@ func (d *development) renderLocal() ([]byte, error) {
 	return manifests.Bytes(), err
 }
 
-// waitReady waits for Forgeplane's own kinds among the objects. One that does not become ready is reported and ends
-// nothing: to see why it does not, everything else is to run.
+// waitReady waits until the objects of Forgeplane's own kinds are ready. It reports an object that does not become ready, but does not end
+// anything, because finding the cause requires everything else to run.
 func (d *development) waitReady(ctx context.Context, objects []*unstructured.Unstructured) error {
 	declared := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group != forgeplaneGroup

@@ -144,7 +144,7 @@ func (m *manager) addGarbageCollector(ctx context.Context, observer metadata.Int
 }
 
 func (m *manager) addNamespaces(ctx context.Context) error {
-	// To empty one namespace takes requests for every kind that there is.
+	// Emptying a namespace takes requests for every kind.
 	config, client, err := m.as("namespace-controller", 20, 100)
 	if err != nil {
 		return err
