@@ -35,8 +35,8 @@ func (c *ControlPlane) writeAuditPolicy(users []string) error {
 	return nil
 }
 
-// auditArgs are those of kube-apiserver that have it note requests. It notes each before it answers, so that nothing is missing in
-// the file when a client has its answer.
+// auditArgs returns the arguments with which kube-apiserver logs requests. It logs each request before it answers, so the file is complete
+// when a client has its answer.
 func auditArgs(users []string) []string {
 	if len(users) == 0 {
 		return nil

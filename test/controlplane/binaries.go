@@ -20,12 +20,12 @@ type Binaries struct {
 	Kubectl     string
 }
 
-// FindBinaries finds the programs that "make controlplane" provides: each in the directory that KUBEBUILDER_ASSETS
-// names, where it is there, and otherwise in bin/k8s of the checkout that the working directory is in.
+// FindBinaries finds the programs that "make controlplane" provides: each in the directory that KUBEBUILDER_ASSETS names if it is there,
+// and otherwise in bin/k8s of the checkout that contains the working directory.
 func FindBinaries() (Binaries, error) {
 	var directories []string
 	if assets := os.Getenv(assetsVariable); assets != "" {
-		// The programs run in another directory than this process.
+		// The programs run in another working directory.
 		absolute, err := filepath.Abs(assets)
 		if err != nil {
 			return Binaries{}, err

@@ -25,8 +25,7 @@ type Options struct {
 	Binaries Binaries
 	// Port is where kube-apiserver listens on 127.0.0.1; 0 takes a free one.
 	Port int
-	// Ephemeral spares etcd its syncs to disc, which makes writes faster. What was written outlives a killed process,
-	// and not the loss of power.
+	// Ephemeral disables etcd's syncs to disk, which makes writes faster. Data survives a killed process, but not a power failure.
 	Ephemeral bool
 	// Audit are the users whose requests kube-apiserver notes in AuditLog.
 	Audit []string

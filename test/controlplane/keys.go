@@ -30,14 +30,14 @@ const (
 	administratorGroup = "system:masters"
 )
 
-// writeKeys writes what the programs prove themselves by. Authorities and the service accounts' key outlive a restart,
-// so that what they signed stays valid; all else is issued anew and so never expires in a directory that is used.
+// writeKeys writes the credentials of the programs. The authorities and the service accounts' key survive a restart, so that what they
+// signed stays valid. Everything else is issued again, and so never expires in a directory that is in use.
 func (c *ControlPlane) writeKeys() error {
 	var err error
 	if c.clients, err = loadAuthority(c.path(clientAuthority)); err != nil {
 		return err
 	}
-	// Whoever this authority vouches for may name any user in a header. It is not the clients' for that reason.
+	// The holder of a certificate from this authority can name any user in a header, so it must not be the authority of the clients.
 	proxies, err := loadAuthority(c.path(proxyAuthority))
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// The builders start with the least that is valid. What they have no method for is set on what Build returns.
+// The builders start with a minimal valid object. Set fields for which they have no method on the result of Build.
 
 // named is a reference by name.
 func named(obj client.Object) v1alpha1.Reference { return v1alpha1.Reference{Name: obj.GetName()} }
@@ -217,13 +217,13 @@ func (b *ProjectBuilder) Visibility(v v1alpha1.Visibility) *ProjectBuilder {
 	return b
 }
 
-// DefaultBranch sets the branch that HEAD is to name.
+// DefaultBranch sets the branch that HEAD must name.
 func (b *ProjectBuilder) DefaultBranch(branch string) *ProjectBuilder {
 	b.obj.Spec.DefaultBranch = branch
 	return b
 }
 
-// On says which shard the repository is to be on.
+// On sets the shard of the repository.
 func (b *ProjectBuilder) On(storage string) *ProjectBuilder { b.obj.Spec.Storage = storage; return b }
 
 // ImportedFrom sets the URL to import.

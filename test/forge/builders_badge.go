@@ -19,7 +19,7 @@ func Badge(name string) *BadgeBuilder {
 	}}
 }
 
-// Of says by name which group or project the badge is of, and puts it into the same namespace.
+// Of sets the group or project of the badge, by name, and its namespace.
 func (b *BadgeBuilder) Of(target client.Object) *BadgeBuilder {
 	GinkgoHelper()
 	b.obj.Namespace = target.GetNamespace()

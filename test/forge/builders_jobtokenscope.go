@@ -15,7 +15,7 @@ func JobTokenScope(name string) *JobTokenScopeBuilder {
 	return &JobTokenScopeBuilder{v1alpha1.JobTokenScope{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
-// Of says by name which project the scope is of, and puts it into the same namespace.
+// Of sets the project of the scope, by name, and its namespace.
 func (b *JobTokenScopeBuilder) Of(p *v1alpha1.Project) *JobTokenScopeBuilder {
 	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
 	return b

@@ -17,7 +17,7 @@ func RemoteMirror(name, url string) *RemoteMirrorBuilder {
 	}}
 }
 
-// Of says by name which project the mirror is of, and puts it into the same namespace.
+// Of sets the project of the mirror, by name, and its namespace.
 func (b *RemoteMirrorBuilder) Of(p *v1alpha1.Project) *RemoteMirrorBuilder {
 	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
 	return b
@@ -32,7 +32,7 @@ func (b *RemoteMirrorBuilder) Secret(name string) *RemoteMirrorBuilder {
 	return b
 }
 
-// Disabled has it push nothing.
+// Disabled makes it push nothing.
 func (b *RemoteMirrorBuilder) Disabled() *RemoteMirrorBuilder {
 	b.obj.Spec.Enabled = ptr.To(false)
 	return b
@@ -44,13 +44,13 @@ func (b *RemoteMirrorBuilder) Keeping() *RemoteMirrorBuilder {
 	return b
 }
 
-// OnlyProtected has it push protected branches only.
+// OnlyProtected makes it push only protected branches.
 func (b *RemoteMirrorBuilder) OnlyProtected() *RemoteMirrorBuilder {
 	b.obj.Spec.OnlyProtectedBranches = true
 	return b
 }
 
-// Matching has it push branches only that match.
+// Matching makes it push only matching branches.
 func (b *RemoteMirrorBuilder) Matching(regex string) *RemoteMirrorBuilder {
 	b.obj.Spec.BranchRegex = regex
 	return b

@@ -27,8 +27,7 @@ func Membership(of *v1alpha1.User) *MembershipBuilder {
 	}}
 }
 
-// In says by name which group or project the membership is of, and puts it into the same namespace; its object name is
-// made of both.
+// In sets the group or project of the membership, by name, and its namespace. The name of the object is made of both.
 func (b *MembershipBuilder) In(target client.Object) *MembershipBuilder {
 	b.obj.Namespace, b.obj.Name = target.GetNamespace(), target.GetName()+"-"+b.obj.Spec.UserRef.Name
 	b.obj.Spec.ProjectRef, b.obj.Spec.GroupRef = references(target)
@@ -53,7 +52,7 @@ func (b *MembershipBuilder) Expires(at time.Time) *MembershipBuilder {
 // Build returns the membership.
 func (b *MembershipBuilder) Build() *v1alpha1.Membership { return b.obj.DeepCopy() }
 
-// references are those of a setting to its group or project.
+// references returns the references of a setting to its group or project.
 func references(target client.Object) (project, group *v1alpha1.Reference) {
 	GinkgoHelper()
 	switch target.(type) {
@@ -89,7 +88,7 @@ func NewPublicKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// Of says by name which project the key is of, and puts it into the same namespace.
+// Of sets the project of the key, by name, and its namespace.
 func (b *DeployKeyBuilder) Of(p *v1alpha1.Project) *DeployKeyBuilder {
 	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
 	return b
@@ -127,7 +126,7 @@ func ProtectedBranch(branch string) *ProtectedBranchBuilder {
 	}}
 }
 
-// Of says by name which group or project the protection is of, and puts it into the same namespace.
+// Of sets the group or project of the protection, by name, and its namespace.
 func (b *ProtectedBranchBuilder) Of(target client.Object) *ProtectedBranchBuilder {
 	GinkgoHelper()
 	b.obj.Namespace = target.GetNamespace()
@@ -156,7 +155,7 @@ func (b *ProtectedBranchBuilder) Merge(levels ...v1alpha1.AccessLevel) *Protecte
 	return b
 }
 
-// Unprotect says who may take the protection away.
+// Unprotect sets who may remove the protection.
 func (b *ProtectedBranchBuilder) Unprotect(levels ...v1alpha1.AccessLevel) *ProtectedBranchBuilder {
 	b.obj.Spec.Unprotect = levels
 	return b
@@ -182,7 +181,7 @@ func LabelTitled(title string) *LabelBuilder {
 	}}
 }
 
-// Of says by name which group or project the label is of, and puts it into the same namespace.
+// Of sets the group or project of the label, by name, and its namespace.
 func (b *LabelBuilder) Of(target client.Object) *LabelBuilder {
 	GinkgoHelper()
 	b.obj.Namespace = target.GetNamespace()
@@ -229,7 +228,7 @@ func TriggerToken(name string) *TriggerTokenBuilder {
 	return &TriggerTokenBuilder{v1alpha1.TriggerToken{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 }
 
-// Of says by name which project the token is of, and puts it into the same namespace.
+// Of sets the project of the token, by name, and its namespace.
 func (b *TriggerTokenBuilder) Of(p *v1alpha1.Project) *TriggerTokenBuilder {
 	b.obj.Namespace, b.obj.Spec.ProjectRef = p.Namespace, named(p)
 	return b

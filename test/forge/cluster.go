@@ -79,7 +79,7 @@ const (
 type Cluster struct {
 	plane  *controlplane.ControlPlane
 	scheme *runtime.Scheme
-	// manager belongs to the reconciles that verbs call: it runs a cache and no controllers. informers are those of the cache.
+	// manager serves the reconciles that verbs call: it runs a cache but no controllers. informers are the informers of the cache.
 	manager   ctrl.Manager
 	informers *informer.Factory
 	writes    *Writes
@@ -128,7 +128,7 @@ func StartCluster() *Cluster {
 	return c
 }
 
-// ClientOf returns a client that acts as a user, with no more permissions than RBAC gives him. It reads past every cache.
+// ClientOf returns a client that acts as a user, with only the permissions that RBAC gives them. It reads past every cache.
 func (c *Cluster) ClientOf(user string, groups ...string) client.Client {
 	GinkgoHelper()
 	identity, err := c.plane.Identity(user, groups...)

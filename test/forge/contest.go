@@ -11,7 +11,7 @@ import (
 	"github.com/forgeplane/forgeplane/api/v1alpha1"
 )
 
-// Hold is a finalizer that nobody takes away but the test.
+// Hold is a finalizer that only the test removes.
 const Hold = "example.com/hold"
 
 // Contest is about something that only one object can have. Nothing in it is created yet.

@@ -63,14 +63,15 @@ func (f *Forge) ExpectReady(objs ...v1alpha1.Object) {
 	}
 }
 
-// ExpectStalled expects that an object is not ready for a reason that only a change can take away, and says each of the words.
+// ExpectStalled expects that an object is not ready for a reason that only a change can remove, and that the message contains each of the
+// words.
 func (f *Forge) ExpectStalled(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{stalled, reason, words})
 }
 
-// ExpectWaiting expects that an object is not ready for a reason that something watched or timed will take away, and says
-// each of the words.
+// ExpectWaiting expects that an object is not ready for a reason that a watch or a timer will remove, and that the message contains each of
+// the words.
 func (f *Forge) ExpectWaiting(obj v1alpha1.Object, reason string, words ...string) {
 	GinkgoHelper()
 	f.expect(obj, state{waiting, reason, words})
@@ -104,7 +105,7 @@ func (f *Forge) expect(obj v1alpha1.Object, want state) {
 	Expect(want.of(obj)).To(Succeed(), f.show(obj))
 }
 
-// Eventually waits until obj, read anew each time, matches.
+// Eventually waits until obj, which is read again each time, matches.
 func (f *Forge) Eventually(obj client.Object) AsyncAssertion {
 	GinkgoHelper()
 	return Eventually(func() (client.Object, error) { return obj, f.refresh(obj) }).WithTimeout(waitTimeout).WithPolling(polling)

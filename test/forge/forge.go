@@ -36,7 +36,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/repository"
 )
 
-// Options are those of an installation.
+// Options configure an installation.
 type Options struct {
 	// IDs is what ids are allocated from; all there are when empty.
 	IDs ids.Range
@@ -52,7 +52,7 @@ type Options struct {
 	Mirrors remotemirror.Limits
 	// Retention is how much the deleted projects of a namespace may leave; that by default when empty.
 	Retention quota.Retention
-	// Limits are those of repositories and Git processes; those by default where they are not set.
+	// Limits are the limits of repositories and Git processes; zero values mean the defaults.
 	Limits git.Limits
 	// Audit is told what the controllers do; nil for nobody.
 	Audit *audit.Log

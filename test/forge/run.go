@@ -35,8 +35,8 @@ type Running struct {
 	queues queues
 }
 
-// Run starts the controllers, which end with the spec or with Stop. Until then verbs do not reconcile, but wait: those that
-// change something until the controllers are idle, so that nothing but the change itself can lead to what is expected next.
+// Run starts the controllers, which run until the end of the spec or Stop. During that time verbs do not reconcile. Verbs that change
+// something wait until the controllers are idle, so that only the change itself can lead to what is expected next.
 func (f *Forge) Run() *Running {
 	GinkgoHelper()
 	Expect(f.running).To(BeNil(), "the controllers run already")
@@ -65,14 +65,13 @@ func (r *Running) Stop() {
 	r.forge.running = nil
 }
 
-// ExpectIdle expects that every object that there is has been reconciled, that the process has seen all there is to see, and
-// that nothing is left to do but what is due later.
+// ExpectIdle expects that every object has been reconciled, that the process has seen all objects, and that only delayed work is left.
 func (r *Running) ExpectIdle() {
 	GinkgoHelper()
 	Eventually(r.unrest).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the controllers have work to do")
 }
 
-// unrest returns what there is to be done, or was done meanwhile.
+// unrest returns the work that is left or was done meanwhile.
 func (r *Running) unrest() error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
@@ -137,7 +136,7 @@ func (f *Forge) ExpectRestartWritesNothing() {
 	Expect(f.tree()).To(Equal(files), "the storages after a restart")
 }
 
-// queues are those of the controllers, by the lower-case name of their kind.
+// queues are the queues of the controllers, by the lower-case name of their kind.
 type queues struct {
 	lock sync.Mutex
 	all  map[string]*queue

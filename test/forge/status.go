@@ -66,8 +66,8 @@ func lawful(obj v1alpha1.Object) error {
 	return errors.Join(problems...)
 }
 
-// checkStatus is lawful for a status that has just been written: it speaks of the object as it is declared now, and a tool
-// that knows kstatus comes to the same result.
+// checkStatus checks a status that has just been written: it describes the current declaration, and tools that know kstatus come to the
+// same result.
 func checkStatus(obj v1alpha1.Object) error {
 	problems := []error{lawful(obj)}
 	s := obj.GetCommonStatus()

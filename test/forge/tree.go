@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// NewDirectory makes a directory for a RepositoryStorage. What is in it is part of the check that nothing is written.
+// NewDirectory creates a directory for a RepositoryStorage. The check that nothing is written includes its content.
 func (f *Forge) NewDirectory(name string) string {
 	GinkgoHelper()
 	directory := filepath.Join(f.storages, name)

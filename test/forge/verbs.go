@@ -30,14 +30,13 @@ func (f *Forge) Create(objs ...client.Object) {
 	}
 }
 
-// Change reads obj anew, calls change, which changes obj, and writes it; over again where a controller came between.
+// Change reads obj again, calls change, which changes obj, and writes it. It retries if a controller wrote in between.
 func (f *Forge) Change(obj client.Object, change func()) {
 	GinkgoHelper()
 	Expect(f.change(obj, change)).To(Succeed(), "changing %s", f.show(obj))
 }
 
-// Replace writes obj over the one that is there, as kubectl replace does: what it does not mention is gone, but for the
-// status.
+// Replace overwrites the existing object with obj, like kubectl replace: fields that obj omits are removed, except the status.
 func (f *Forge) Replace(obj client.Object) {
 	GinkgoHelper()
 	f.rest()
@@ -63,7 +62,7 @@ func (f *Forge) change(obj client.Object, change func()) error {
 	})
 }
 
-// Delete deletes the objects. One that has a finalizer is still there afterwards.
+// Delete deletes the objects. An object with a finalizer still exists afterwards.
 func (f *Forge) Delete(objs ...client.Object) {
 	GinkgoHelper()
 	f.rest()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Namespace is that of the platform: it holds the Secrets of access tokens.
+	// Namespace is the platform's namespace, which has the Secrets of access tokens.
 	Namespace = "forgeplane-system"
 
 	// AuditLog is the file among the logs that has a line for every write.

@@ -28,8 +28,8 @@ const (
 type Options struct {
 	// Commits is how many there are, each of which changes some lines of a few files.
 	Commits int
-	// Topics is how many branches "topic/<number>" leave main at one of its commits. Some are merged. With them come tags, and
-	// files that are renamed. There are to be ten commits for each.
+	// Topics is the number of branches "topic/<number>", each of which begins at a commit of main. Some are merged. They come with tags and
+	// renamed files. There must be ten commits for each.
 	Topics int
 	// Branches are further branches at the last commit of main.
 	Branches []string
@@ -60,7 +60,7 @@ type history struct {
 	// begun is how many topic branches there are, and open which of them are not merged.
 	begun int
 	open  []int
-	// straight is how many commits main has but for merges.
+	// straight is the number of commits of main, without merges.
 	straight int
 	// tagged are the numbers of commits that get a tag.
 	tagged []int

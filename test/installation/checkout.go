@@ -1,4 +1,4 @@
-// Package installation is Forgeplane as somebody has it who has just cloned it: a checkout with built programs, and what
+// Package installation provides Forgeplane as for a user who has just cloned it: a checkout with built programs, and the processes that
 // "make run" starts in it.
 package installation
 
@@ -67,8 +67,8 @@ func root() string {
 	return ""
 }
 
-// copyFile copies a file or link, unless it is not there: git lists what was deleted and not committed, too. As Go's
-// test cache knows which files of the module a test has opened, a change of any of them makes the test run again.
+// copyFile copies a file or link if it exists: git also lists files that were deleted without a commit. Go's test cache records which files
+// of the module a test opens, so a change of any of them runs the test again.
 func copyFile(from, to string) {
 	GinkgoHelper()
 	info, err := os.Lstat(from)

@@ -49,8 +49,8 @@ func (c *Checkout) Processes() []string {
 	return lines
 }
 
-// mentions reports whether a process, whose directory in /proc it is given, has the checkout in its program, arguments or
-// working directory. One that ends meanwhile has not.
+// mentions reports whether a process, given by its directory in /proc, has the checkout in its program, arguments or working directory. It
+// reports false for a process that ends meanwhile.
 func (c *Checkout) mentions(directory string) bool {
 	for _, link := range []string{"cwd", "exe"} {
 		if target, err := os.Readlink(filepath.Join(directory, link)); err == nil && strings.HasPrefix(target, c.Dir) {

@@ -70,7 +70,7 @@ func (c *Checkout) Start(env ...string) *Run {
 	return r
 }
 
-// WaitReady waits until the run is ready, as whoever started it sees it, and returns how long that took.
+// WaitReady waits until the user sees that the run is ready, and returns how long that took.
 func (r *Run) WaitReady() time.Duration {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -95,7 +95,7 @@ func (r *Run) Output() string {
 // PID is its process id.
 func (r *Run) PID() int { return r.process.PID() }
 
-// Interrupt is Ctrl-C. It returns when the run has ended, which is no failure, with how long that took.
+// Interrupt sends Ctrl-C, waits until the run has ended without a failure, and returns how long that took.
 func (r *Run) Interrupt() time.Duration {
 	GinkgoHelper()
 	begun := time.Now()

@@ -113,8 +113,8 @@ func (p *Process) Ended() error {
 	return fmt.Errorf("%s ended (%s); the last lines of %s:\n%s", p.program.Name, how, p.program.Log, p.Tail())
 }
 
-// Stop asks the process to end, kills it when it does not within its grace, and kills what it left behind in its process
-// group. It returns when the process is gone, and nil for one that had ended before.
+// Stop asks the process to end, kills it if it has not ended within its grace period, and kills the rest of its process group. It returns
+// once the process is gone, and returns nil if it had ended before.
 func (p *Process) Stop() error {
 	select {
 	case <-p.done:

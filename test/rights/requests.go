@@ -14,7 +14,7 @@ import (
 // decision is the annotation that has what RBAC said.
 const decision = "authorization.k8s.io/decision"
 
-// asked are the verbs that are those of no request, by the annotation with which a policy says that it has asked for one.
+// asked are verbs that no request has, by the annotation with which a policy reports that it checked one.
 var asked = map[string]string{"pin.forgeplane.dev/id": "pin", "finalizers.forgeplane.dev/released": "release"}
 
 // Requests are those that kube-apiserver has seen.

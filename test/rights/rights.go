@@ -1,4 +1,4 @@
-// Package rights compares what the accounts of Forgeplane may do with what they do: each rule of their roles is to be needed by a
+// Package rights compares the permissions of Forgeplane's accounts with their requests: each rule of their roles must be needed by a
 // request that kube-apiserver has seen.
 package rights
 
@@ -22,7 +22,7 @@ type Right struct {
 	Role string
 	// Namespace is where the right holds; everywhere when it is empty.
 	Namespace string
-	// Group and Resource are those of a rule, as in "projects/status".
+	// Group and Resource are those of a rule, such as "projects/status".
 	Group, Resource string
 	// Name is the only one that the right holds for; any when it is empty.
 	Name string

@@ -42,8 +42,8 @@ func (t Terminal) List(args ...string) []unstructured.Unstructured {
 	return list.Items
 }
 
-// Field returns a field of the one object that kubectl's arguments select, as text, empty when it is not there. The
-// field is a JSONPath such as ".status.fullPath".
+// Field returns a field of the one object that kubectl's arguments select, as text; empty if the field does not exist. The field is a
+// JSONPath such as ".status.fullPath".
 func (t Terminal) Field(field string, args ...string) string {
 	GinkgoHelper()
 	return t.Kubectl(append([]string{"get", "--output=jsonpath={" + field + "}"}, args...)...)
