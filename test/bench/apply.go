@@ -22,9 +22,9 @@ const applyRounds = 3
 
 // applied is what one kubectl apply declares, in a namespace of its own.
 type applied struct {
-	// what says what the objects are, and controller who makes them ready.
+	// what names the objects, and controller the controller that makes them ready.
 	what, controller string
-	// kind is an object of theirs, and list a list of them.
+	// kind is an object of the kind, and list a list of the kind.
 	kind client.Object
 	list client.ObjectList
 	// before are the objects that are ready when it begins.
@@ -33,8 +33,8 @@ type applied struct {
 	objects func(namespace string) []testbed.Object
 }
 
-// measureApply applies files as whoever has their objects in Git does, and gives how many seconds that took. Without Forgeplane nobody
-// does anything about them.
+// measureApply applies files like a user whose objects are in Git, and returns the time in seconds. In the reference without Forgeplane,
+// nothing reacts to the objects.
 func (r *rest) measureApply(ctx context.Context, a applied) (ours, reference []float64, err error) {
 	until := func(round int) (float64, error) {
 		if !r.Running() {
@@ -68,7 +68,7 @@ func (r *rest) measureApply(ctx context.Context, a applied) (ours, reference []f
 		if err != nil {
 			return 0, err
 		}
-		// Forgeplane is not to find them when it starts again.
+		// Forgeplane must not find them when it starts again.
 		return took.Seconds(), r.Client().DeleteAllOf(ctx, a.kind, client.InNamespace(namespace))
 	}
 	return alternate(exactly(applyRounds), until, bare)

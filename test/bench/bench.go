@@ -77,7 +77,7 @@ func (b *bench) describe(id, what string) {
 	}
 }
 
-// measure measures all rows, group by group. What goes wrong in one group is told in its rows, and the next one begins.
+// measure measures all rows, group by group. An error in one group is reported in its rows, and the next group begins.
 func (b *bench) measure(ctx context.Context) (err error) {
 	b.directory, err = os.MkdirTemp("", "forgeplane-bench-")
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *bench) with(ctx context.Context, name string, use func(ctx context.Cont
 	}
 	if err := use(ctx, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return cause // what follows from it says less
+			return cause // the errors that follow from it are less helpful
 		}
 		return err
 	}
@@ -189,8 +189,8 @@ type rounds struct {
 // exactly is a fixed number of rounds.
 func exactly(number int) rounds { return rounds{least: number, most: number} }
 
-// until goes on, up to three times as long, until a ratio is known to about two hundredths: a busy machine takes more
-// rounds for that than a quiet one. What the ratio is has no influence on how often it is measured.
+// until continues, up to three times as long, until a ratio is known to about two hundredths: a busy machine needs more rounds for that
+// than an idle one. The value of the ratio does not influence the number of measurements.
 func until(least int) rounds {
 	return rounds{least: least, most: 3 * least, enough: func(ours, reference []float64) bool {
 		return figures.Ratios(ours, reference).StandardError() <= 0.02

@@ -264,7 +264,7 @@ func (c *content) measureTwice(ctx context.Context, first, again string, path fu
 	if !c.bench.wants(first, again) {
 		return nil
 	}
-	const warm = contentRounds // one that does not count
+	const warm = contentRounds // one round that does not count
 	timed := func(hand func(context.Context, int) error) func(int) (float64, error) {
 		return func(round int) (float64, error) {
 			begun := time.Now()

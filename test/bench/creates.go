@@ -35,8 +35,8 @@ func (r *rest) measureCreate(ctx context.Context) error {
 		func(n int) error { return r.Client().Create(ctx, rule(fmt.Sprintf("over-kubernetes-%d", n))) })
 }
 
-// compareCreates fills in a row by two ways to create the nth object, which a controller reconciles. Nothing else is to do when
-// either begins.
+// compareCreates fills in a row with two ways to create the nth object, which a controller reconciles. No other work is left when either
+// begins.
 func (r *rest) compareCreates(ctx context.Context, row, controller string, overREST, overKubernetes func(n int) error) error {
 	timed := func(create func(n int) error) func(int) (float64, error) {
 		return func(n int) (float64, error) {

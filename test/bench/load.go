@@ -148,8 +148,8 @@ func (l *load) ready(ctx context.Context, namespace string, number int) (time.Du
 	return time.Since(begun), err
 }
 
-// follow tells of the objects of a kind until ctx ends. When the API server ends a watch, as it does when it learns of a schema, another
-// one begins, which tells of all that there is.
+// follow reports the objects of a kind until ctx ends. When the API server ends a watch, for example because it has a new schema, another
+// one begins, which reports all objects.
 func follow(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) (<-chan watch.Event, error) {
 	w, err := c.Watch(ctx, list, o...)
 	if err != nil {
@@ -255,7 +255,7 @@ func each[T client.Object](ctx context.Context, l *load, all []T, do func(ctx co
 	return workers.Wait()
 }
 
-// up has Forgeplane run and be done with what there is to do.
+// up waits until Forgeplane runs and has finished all work.
 func (l *load) up(ctx context.Context) error {
 	if !l.Running() {
 		if err := l.StartForgeplane(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const (
 	readyRounds = 3
-	// batches of protections are there when Forgeplane is restarted.
+	// batches is the number of batches of protections that exist when Forgeplane is restarted.
 	batches = 10
 )
 

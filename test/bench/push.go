@@ -57,8 +57,8 @@ func (p *pusher) push(ctx context.Context, url string, number int) (float64, err
 	return milliseconds(took), err
 }
 
-// pushObserved pushes to Forgeplane, and then waits until it has done all that follows from the push: that is not to
-// disturb the next one, which the other server may get.
+// pushObserved pushes to Forgeplane, and then waits until all work that follows from the push is done, so that it does not disturb the next
+// push, which may go to the other server.
 func (p *pusher) pushObserved(ctx context.Context, one *site, number int) (float64, error) {
 	took, err := p.push(ctx, one.ours, number)
 	if err != nil {

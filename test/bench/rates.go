@@ -34,9 +34,9 @@ const (
 // question is a request whose answers are counted.
 type question struct {
 	row, path string
-	// slow is the row of the time that one request of a hundred takes longer than, where there is one.
+	// slow is the row for the time that one of a hundred requests exceeds; empty if there is none.
 	slow string
-	// half is the row of the time that half of the requests take at most, where there is one.
+	// half is the row for the time within which half of the requests finish; empty if there is none.
 	half string
 	door string
 }

@@ -151,7 +151,7 @@ func rulesOf(project, number int) []*v1alpha1.ProtectedBranch {
 	return all
 }
 
-// measureMemory gives every project its rules, starts Forgeplane anew when all of them are ready, and measures what it holds.
+// measureMemory gives every project its rules, restarts Forgeplane when all of them are ready, and measures its memory.
 func (r *rest) measureMemory(ctx context.Context) error {
 	if err := r.StopForgeplane(); err != nil {
 		return err

@@ -29,7 +29,7 @@ type restarted struct {
 	reconcile float64 // seconds
 }
 
-// measureRestarts restarts Forgeplane with all that was made.
+// measureRestarts restarts Forgeplane with everything that was created.
 func (b *bench) measureRestarts(ctx context.Context, l *load) error {
 	if err := b.restartUnchanged(ctx, l); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (l *load) restart(ctx context.Context) (restarted, error) {
 	return r, l.unchanged(ctx, before)
 }
 
-// versions are the resource versions of all protections; each is to be ready.
+// versions returns the resource versions of all protections, each of which must be ready.
 func (l *load) versions(ctx context.Context) (map[client.ObjectKey]string, error) {
 	var list v1alpha1.ProtectedBranchList
 	if err := l.Client().List(ctx, &list); err != nil {

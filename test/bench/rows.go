@@ -174,7 +174,7 @@ func restRowsUnmeasured() []*figures.Row {
 
 const bareHandler = "a bare handler"
 
-// rate is a request whose answers are counted, and what they are to be of those of a bare handler at least, at each door.
+// rate is a request whose answers are counted, with the minimum ratio to the answers of a bare handler, for each server.
 type rate struct {
 	id, name               string
 	least, leastAggregated float64

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// slowClones are how many one client begins at once, slowCommits what they are of, and slowRounds how often another client's clone
-	// is measured beside them.
+	// slowClones is the number of clones that one client begins at once, slowCommits the number of their commits, and slowRounds how often
+	// another client's clone is measured beside them.
 	slowClones  = 64
 	slowCommits = 20_000
 	slowRounds  = 7
@@ -68,7 +68,7 @@ func (s *servers) newSlowClient(ctx context.Context, url, commit string) (*slowC
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
-			err = tcp.SetReadBuffer(16 << 10) // what the client does not take stays with the server
+			err = tcp.SetReadBuffer(16 << 10) // so that data that the client does not read stays at the server
 		}
 		return conn, err
 	}
@@ -148,8 +148,7 @@ func (c *slowClient) clone(ctx context.Context) {
 	}
 }
 
-// measureSlow measures a clone beside many slow ones of another client, and without them: of the repository that those are of, and of
-// another one.
+// measureSlow measures a clone with and without many slow clones of another client: of the same repository and of another one.
 func (s *servers) measureSlow(ctx context.Context) error {
 	s.bench.say("making a repository of %d commits for slow clients", slowCommits)
 	directory, err := newDirectory(s.bench.directory, "slow")

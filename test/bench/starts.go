@@ -69,12 +69,12 @@ func (b *bench) measureStarts(ctx context.Context) error {
 	return err
 }
 
-// newClone prepares a clone, which has caches of its own if it is to be cold, and else the control plane of the checkout.
+// newClone prepares a clone. A cold one has its own caches; any other one uses the control plane of the checkout.
 func (b *bench) newClone(cold bool) (*clone, error) {
 	c := &clone{bench: b, directory: filepath.Join(b.directory, "clone")}
 	c.env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		// make run is not to take itself for a part of make bench.
+		// "make run" must not consider itself a part of "make bench".
 		return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "ROWS", "DEV_DIR", "KUBEBUILDER_ASSETS"}, name)
 	})
 	if cold {
@@ -159,7 +159,7 @@ func (c *clone) awaitStarted(ctx context.Context, run *process.Process, log stri
 	}
 }
 
-// read takes a line of "make run". Those of the first start, which may take minutes, are passed on.
+// read handles a line of "make run". It forwards the lines of the first start, which can take minutes.
 func (c *clone) read(line string) (ready bool, err error) {
 	switch {
 	case strings.HasPrefix(line, "Ready after "):
@@ -172,7 +172,7 @@ func (c *clone) read(line string) (ready bool, err error) {
 	return false, nil
 }
 
-// startControlPlane starts nothing but the control plane on what "make run" has left, and returns how many seconds that took.
+// startControlPlane starts only the control plane with the data that "make run" has left, and returns the time in seconds.
 func (c *clone) startControlPlane(ctx context.Context) (float64, error) {
 	begun := time.Now()
 	plane, err := controlplane.Start(ctx, controlplane.Options{

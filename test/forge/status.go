@@ -66,8 +66,8 @@ func lawful(obj v1alpha1.Object) error {
 	return errors.Join(problems...)
 }
 
-// checkStatus checks a status that has just been written: it describes the current declaration, and tools that know kstatus come to the
-// same result.
+// checkStatus applies lawful and further rules to a status that has just been written: it must describe the current declaration, and a tool
+// that knows kstatus must come to the same result.
 func checkStatus(obj v1alpha1.Object) error {
 	problems := []error{lawful(obj)}
 	s := obj.GetCommonStatus()

@@ -23,13 +23,13 @@ type Machine struct {
 	OS    string `json:"os"`
 	Arch  string `json:"arch"`
 	Cores int    `json:"cores"`
-	// Load is how many processes wanted to run, on the average of the minute before; 0 where that is not known.
+	// Load is the average number of runnable processes during the previous minute; 0 if it is not known.
 	Load float64 `json:"loadBefore"`
 	Go   string  `json:"go"`
 	Git  string  `json:"git"`
 }
 
-// Busy reports whether what else ran must have had an influence on figures that are no ratios.
+// Busy reports whether other processes must have influenced figures that are not ratios.
 func (m Machine) Busy() bool { return m.Load > float64(m.Cores)/4 }
 
 // Passed reports whether every row was measured and keeps its bound, if it has one.

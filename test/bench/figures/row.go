@@ -1,4 +1,4 @@
-// Package figures holds what was measured, beside what it is compared with and the bound that it is to keep.
+// Package figures has measured values, with the values to which they are compared and their limits.
 package figures
 
 import (
@@ -62,7 +62,7 @@ type Row struct {
 	Unit     Unit
 	// Against says what the reference is; empty when there is none.
 	Against string
-	// Bound is nil where none is set.
+	// Bound is nil if there is none.
 	Bound *Bound
 
 	// Ours is nil until the row was measured, Reference and Difference when there is no reference, and Ratio when it is 0.

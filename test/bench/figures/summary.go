@@ -34,13 +34,13 @@ func quantile(sorted []float64, q float64) float64 {
 
 // StandardError is about how far the median lies from that of endless samples.
 func (s Summary) StandardError() float64 {
-	// Of a normal distribution the quartiles lie 1.349 standard deviations apart, and the standard error of the median is
-	// 1.253 times that of the mean.
+	// In a normal distribution the quartiles are 1.349 standard deviations apart, and the standard error of the median is 1.253 times that
+	// of the mean.
 	return 1.253 / 1.349 * (s.High - s.Low) / math.Sqrt(float64(len(s.Samples)))
 }
 
-// Ratios summarizes the ratios of pairs of samples, of which there is at least one. What disturbs the machine for a while
-// disturbs both samples of a pair, if these were measured one right after the other.
+// Ratios summarizes the ratios of pairs of samples. There must be at least one pair. If the samples of a pair are measured one right after
+// the other, a disturbance of the machine affects both.
 func Ratios(ours, reference []float64) Summary {
 	return paired(ours, reference, func(o, r float64) float64 { return o / r })
 }

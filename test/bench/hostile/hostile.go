@@ -1,5 +1,5 @@
-// Package hostile makes repositories that are small where they lie and large for whoever works with them, and measures what git takes
-// to serve them.
+// Package hostile creates repositories that are small on disk but expensive to process, and measures the resources that git needs to serve
+// them.
 package hostile
 
 import (

@@ -31,7 +31,7 @@ type Figure struct {
 	Said, Failed string
 }
 
-// operation works with the repository at a path of a storage, of which a copy of the source is to be found at another path.
+// operation works with the repository at a path of a storage. A copy of its source is at another path.
 type operation struct {
 	name string
 	do   func(ctx context.Context, e *git.Engine, r *git.Repository, source string) error
@@ -80,7 +80,7 @@ var operations = []operation{
 		if err := errors.Join(os.WriteFile(mark, nil, 0o600), os.Chtimes(mark, long, long)); err != nil {
 			return err
 		}
-		return r.Maintain(ctx) // all is packed anew
+		return r.Maintain(ctx) // everything is repacked
 	}},
 }
 

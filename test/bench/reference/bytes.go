@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Bytes is a server that does nothing but write the same bytes, by a bare handler of net/http.
+// Bytes is a server that only writes the same bytes, with a bare handler of net/http.
 type Bytes struct {
 	*Process
 	// Address is where it listens, as host:port.

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// GitBackend is the server that git comes with, "git http-backend", behind net/http/cgi. Whoever connects may clone, and
-// push where a repository's configuration has http.receivepack.
+// GitBackend is git's own server, "git http-backend", behind net/http/cgi. Every client can clone, and can push if the configuration of a
+// repository has http.receivepack.
 type GitBackend struct {
 	*Process
 	// URL is the address of the repositories, each of which is at its path below the directory that is served.

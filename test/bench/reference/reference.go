@@ -33,7 +33,7 @@ func Main(args []string) (status int, called bool) {
 	if !known {
 		return 0, false
 	}
-	// The standard input ends with whoever started this process, in whatever way that ended.
+	// The standard input ends when the starting process ends for any reason.
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -46,7 +46,7 @@ func Main(args []string) (status int, called bool) {
 	return 0, true
 }
 
-// announce tells the starting process that this one is ready, and what it is to know.
+// announce tells the starting process that this one is ready, and what it needs to know.
 func announce(what string) error {
 	_, err := fmt.Fprintln(os.Stdout, what)
 	return err

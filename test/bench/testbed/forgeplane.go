@@ -86,7 +86,7 @@ func (t *Testbed) AwaitServing(ctx context.Context) error {
 	return t.running.options.WaitReady(ctx)
 }
 
-// poll asks until the answer is yes. What it waits for appears in the error when time has run out.
+// poll asks until the answer is yes. The error after a timeout names what.
 func poll(ctx context.Context, patience time.Duration, what string, ask func(ctx context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waiting for %s took longer than %s", what, patience))
 	defer cancel()

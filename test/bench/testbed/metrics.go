@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// quietTimeout bounds how long Forgeplane takes to work off what there is to do.
+// quietTimeout limits the time in which Forgeplane must finish its work.
 const quietTimeout = 20 * time.Minute
 
 // Metrics are the metrics of a process at one moment.
@@ -57,7 +57,7 @@ func parseMetrics(text io.Reader) (Metrics, error) {
 	return families, nil
 }
 
-// Labels are those of one series of a metric.
+// Labels are the labels of one series of a metric.
 type Labels map[string]string
 
 // Sum adds up the series of a counter or gauge that are chosen; all of them if choose is nil.

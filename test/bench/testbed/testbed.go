@@ -1,5 +1,5 @@
-// Package testbed is what is measured: Forgeplane on a control plane of its own, with an administrator, his access token
-// and one storage, and nothing else.
+// Package testbed provides the system under measurement: Forgeplane on its own control plane, with only an administrator, their access
+// token and one storage.
 package testbed
 
 import (
@@ -41,8 +41,7 @@ const (
 
 // Options say where everything is.
 type Options struct {
-	// Checkout is the directory of the checkout, with bin and config in it. Directory keeps all that is made. Both are
-	// absolute.
+	// Checkout is the directory of the checkout, with bin and config. Directory has everything that is created. Both are absolute.
 	Checkout, Directory string
 	// Failed is told when a program has ended by itself.
 	Failed context.CancelCauseFunc
@@ -162,7 +161,7 @@ func (t *Testbed) populate(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends all of it. What it has written stays in its directory.
+// Stop ends all processes. Their files stay in the directory.
 func (t *Testbed) Stop() error {
 	err := t.StopForgeplane()
 	if t.plane != nil {

@@ -39,9 +39,9 @@ func (r Result) Quantile(share float64) time.Duration {
 	return r.Times[min(int(share*float64(len(r.Times))), len(r.Times)-1)]
 }
 
-// Run exchanges on a number of connections for a while. Every answer is to be a success.
+// Run sends requests on a number of connections for a while. Every answer must be a success.
 func Run(ctx context.Context, dial Dial, connections int, lasts time.Duration) (Result, error) {
-	// What is cut off by the end is not counted.
+	// Requests that the end cuts off are not counted.
 	ended := time.Now().Add(lasts)
 	times := make([][]time.Duration, connections)
 	all, ctx := errgroup.WithContext(ctx)

@@ -1,4 +1,4 @@
-// Package usage tells what a process takes of the machine. It reads /proc, and so fails where there is none.
+// Package usage measures the resources that a process uses. It reads /proc, and fails if there is none.
 package usage
 
 import (
@@ -113,7 +113,7 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	return total, nil
 }
 
-// Load is how many processes wanted to run, on the average of the last minute; 0 where it is not known.
+// Load returns the average number of runnable processes during the last minute; 0 if it is not known.
 func Load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
