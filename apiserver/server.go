@@ -156,7 +156,7 @@ func newServer(o Options, families func(restOptions) []endpoint.Table) (*Server,
 	}
 	uploads := cmp.Or(o.Uploads, filepath.Join(directory, "uploads"))
 	if err := os.MkdirAll(uploads, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory for uploads: %w", err)
+		return nil, fmt.Errorf("creating the directory for uploads: %w", err)
 	}
 	page, err := docs.New("Forgeplane", ".."+restPrefix+"/openapi.json")
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // Ready is a readiness check: whether the server listens.
 func (s *Server) Ready(*http.Request) error {
 	if !s.serving.Load() {
-		return errors.New("the server does not listen yet")
+		return errors.New("the server is not listening yet")
 	}
 	return nil
 }

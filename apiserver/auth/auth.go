@@ -79,7 +79,7 @@ func (c Caller) Is(id int64) bool { return c.User != nil && c.User.RESTID() == i
 // the client.
 func (c Caller) Person() (*v1alpha1.User, error) {
 	if c.User == nil {
-		return nil, endpoint.Forbidden("Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username")
+		return nil, endpoint.Forbidden("Your Kubernetes identity is not linked to a user: a User must name it in spec.kubernetes.username")
 	}
 	return c.User, nil
 }

@@ -114,7 +114,7 @@ func (g *Guard) await(ctx context.Context, s *Subject, what endpoint.Ability) er
 	case errors.Is(err, catalog.ErrNotFound):
 		return endpoint.NotFound("Project")
 	case errors.Is(err, repository.ErrPending):
-		return endpoint.Unavailable("The repository of this project is still being made. Please try again later.")
+		return endpoint.Unavailable("The repository of this project is still being created. Please try again later.")
 	case err != nil:
 		return err
 	}

@@ -124,7 +124,7 @@ func formOf(e *endpoint.Endpoint) (form, bool) {
 func (g *Guard) Check(e *endpoint.Endpoint) error {
 	f, known := formOf(e)
 	if !known {
-		return fmt.Errorf("%T is no form of a subject", e.Subject())
+		return fmt.Errorf("%T is not a kind of subject", e.Subject())
 	}
 	for _, c := range e.Credentials() {
 		if c != endpoint.AccessToken {

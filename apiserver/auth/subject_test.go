@@ -29,7 +29,7 @@ func TestGuard_checksEndpoints(t *testing.T) {
 		"another one that it asks for":         {endpoint.Post("/projects", instance).Anybody().Asks(CreateProjects), ""},
 		"one that it asks for in vain":         {endpoint.Post("/projects", instance).Anybody().Asks("fly"), `there is no ability "fly"`},
 		"one about something else":             {endpoint.Get("/groups/{id}", group).Needs(ReadProject), "the ability read_project is not about auth.Group"},
-		"a subject that is none":               {endpoint.Get("/projects", foreign).Needs(ReadProject), "auth.Subject is no form of a subject"},
+		"a subject that is none":               {endpoint.Get("/projects", foreign).Needs(ReadProject), "auth.Subject is not a kind of subject"},
 		"served to nobody who has the ability": {endpoint.Post("/projects/{id}", project).Needs(PushCode).Anonymous(endpoint.Served), "that is endpoint.Hidden"},
 		"none, about a user":                   {endpoint.Get("/users/{id}", user), ""},
 		"none, and a change":                   {endpoint.Put("/users/{id}", user), "name an ability by Needs, or say Anybody"},

@@ -21,7 +21,7 @@ type Commit struct {
 	CommitterName  string            `json:"committer_name"`
 	CommitterEmail string            `json:"committer_email"`
 	CommittedDate  Time              `json:"committed_date"`
-	Trailers       map[string]string `json:"trailers" doc:"Of a trailer that occurs more than once, the last."`
+	Trailers       map[string]string `json:"trailers" doc:"Trailers by key. If a trailer occurs more than once, the last one counts."`
 	WebURL         string            `json:"web_url"`
 }
 

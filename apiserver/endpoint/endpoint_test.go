@@ -152,7 +152,7 @@ func TestWhatIsWrongIsNamedTogether(t *testing.T) {
 		{"application/json", `{"name":`, "400", `{"error":"the body is not valid JSON"}`},
 		{"application/json", `{"name":"n"} {}`, "400", `{"error":"the body is not valid JSON"}`},
 		{"application/json", `null`, "400", `{"error":"name is missing, color is missing"}`},
-		{"application/json", `[1]`, "400", `{"error":"the body is to be a JSON object"}`},
+		{"application/json", `[1]`, "400", `{"error":"the body must be a JSON object"}`},
 		{"application/json", strings.Repeat("[", 1000), "400", `{"error":"the body is not valid JSON"}`},
 		{"application/json", `{"labels":[` + strings.Repeat(`"",`, 100_000) + `""]}`, "400", `{"error":"there are too many parameters"}`},
 		{"application/json", `{"name":{},"color":"c"}`, "400", `{"error":"name is invalid"}`},
@@ -266,7 +266,7 @@ func TestWhomARequestIsMadeAsStaysInTheLinks(t *testing.T) {
 }
 
 func TestWhomARequestIsMadeAsIsNotInItsBody(t *testing.T) {
-	const refused = `{"error":"sudo is to be a header or in the query"}`
+	const refused = `{"error":"sudo must be a header or in the query"}`
 	tests := map[string]struct{ query, contentType, body, want string }{
 		"JSON":               {"", "application/json", `{"name":"a","color":"b","sudo":"otto"}`, refused},
 		"JSON without type":  {"", "", `{"name":"a","color":"b","sudo":1}`, refused},

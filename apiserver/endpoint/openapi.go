@@ -28,8 +28,8 @@ const conventions = "Parameters are taken from the query, from a form (URL-encod
 	"`x-rate-limit` is of one caller about one project or group, and `x-rate-limit-by-address` and `x-rate-limit-by-credential` are of one of those. " +
 	"Where requests are limited, `RateLimit-Limit` and its companions say how many are left in this minute. " +
 	"A parameter of the path with `x-wildcard` may have slashes as they are. " +
-	"An answer of `x-long-poll` may take so long. " +
-	"An endpoint with `x-feature` is there while that feature is on. " +
+	"An endpoint with `x-long-poll` can take up to that long to answer. " +
+	"An endpoint with `x-feature` exists while that feature is on. " +
 	"`x-scopes` lists the scopes of which a token needs one, and `x-ability` what its user has to be able to do. " +
 	"`x-asks` lists what else the user has to be able to do, depending on what is sent. " +
 	"`x-rule` is about the record that is asked for: with `or` it suffices without the ability, and with `and` it must hold as well; " +
@@ -270,18 +270,18 @@ var (
 		400: {description: "Parameters are missing or not valid.", families: []string{parameterError, messageError, validationError}},
 		401: {description: "The token is missing, unknown, expired or revoked.", families: []string{messageError, tokenError}},
 		403: {description: "The caller or its token may not do this.", families: []string{messageError, tokenError}},
-		404: {description: "What is named is not there, or the caller may not see it.", families: []string{messageError}},
-		405: {description: "This cannot be done here.", families: []string{messageError, parameterError}},
-		406: {description: "A page of another site has asked for it.", families: []string{messageError}},
+		404: {description: "The resource does not exist, or the caller may not see it.", families: []string{messageError}},
+		405: {description: "The method is not allowed here.", families: []string{messageError, parameterError}},
+		406: {description: "The request comes from a page of another site.", families: []string{messageError}},
 		408: {description: "The request came too slowly.", families: []string{messageError}},
-		409: {description: "Something else is in the way.", families: []string{messageError}},
-		412: {description: "It was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
+		409: {description: "The request conflicts with the current state.", families: []string{messageError}},
+		412: {description: "The resource was changed after the time in If-Unmodified-Since.", families: []string{messageError}},
 		413: {description: "The request is too large, or takes more than the server allows.", families: []string{messageError}},
-		415: {description: "The body is of a type that is not taken.", families: []string{parameterError}},
-		416: {description: "What was sent does not begin where what is there ends.", families: []string{parameterError}, headers: []string{"Range"}},
-		422: {description: "What is asked for cannot be done.", families: []string{messageError, validationError}},
+		415: {description: "The type of the body is not supported.", families: []string{parameterError}},
+		416: {description: "The content does not begin where the stored content ends.", families: []string{parameterError}, headers: []string{"Range"}},
+		422: {description: "The request cannot be carried out.", families: []string{messageError, validationError}},
 		429: {description: "There were too many requests.", families: []string{messageError, validationError}, plain: true, headers: []string{"Retry-After"}},
-		503: {description: "This cannot be served now.", families: []string{messageError}},
+		503: {description: "The server cannot serve the request now.", families: []string{messageError}},
 	}
 )
 

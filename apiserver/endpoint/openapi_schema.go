@@ -42,9 +42,9 @@ func newSchemas() *schemas {
 	return &schemas{names: map[reflect.Type]string{}, components: object{
 		parameterError: family("Parameters that are missing or not valid; several problems are joined by commas.",
 			[]string{"error"}, object{"error": text}),
-		messageError: family("What is in the way.",
+		messageError: family("The reason why the request failed.",
 			[]string{"message"}, object{"message": object{"anyOf": []object{text, texts}}}),
-		validationError: family("What is wrong, by attribute.",
+		validationError: family("The problems, by attribute.",
 			[]string{"message"}, object{"message": object{"type": "object", "additionalProperties": object{"anyOf": []object{texts, text}}}}),
 		tokenError: family("A token that is not accepted, or whose scopes do not suffice: scope lists those of which one would.",
 			[]string{"error", "error_description"}, object{"error": text, "error_description": text, "scope": text}),

@@ -123,7 +123,7 @@ func bound(sf reflect.StructField, key string) *float64 {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		panic(fmt.Sprintf("endpoint: %s of %s is no number", key, sf.Name))
+		panic(fmt.Sprintf("endpoint: %s of %s is not a number", key, sf.Name))
 	}
 	return &n
 }

@@ -48,7 +48,7 @@ func readTree(r *http.Request, limit int64, up *uploads) (tree, error) {
 	}
 	if _, is := body[sudo]; is {
 		// The caller must be known before the body is read.
-		return nil, Parameters("sudo is to be a header or in the query")
+		return nil, Parameters("sudo must be a header or in the query")
 	}
 	maps.Copy(all, body)
 	return all, nil
@@ -167,7 +167,7 @@ func addJSON(all tree, r *http.Request, limit int64) error {
 	}
 	object, ok := sent.(map[string]any)
 	if !ok {
-		return Parameters("the body is to be a JSON object")
+		return Parameters("the body must be a JSON object")
 	}
 	for name, value := range object {
 		all[name] = value

@@ -171,7 +171,7 @@ func TestUploads_areRefused(t *testing.T) {
 		"files that are too long":   {[]part{path, {"file", "a", "", noise(eachFile)}, {"avatar", "a", "", noise(allFiles - eachFile + 1)}}, 413, `{"message":"413 Request Entity Too Large"}`},
 		"fields that are too long":  {[]part{path, {"a", "", "", noise(40 << 10)}, {"b", "", "", noise(40 << 10)}, ok}, 413, `{"message":"413 Request Entity Too Large"}`},
 		"a header that is too long": {[]part{path, {"file", strings.Repeat("a", 64<<10), "", "abc"}}, 413, `{"message":"413 Request Entity Too Large"}`},
-		"sudo in the body":          {[]part{path, ok, {"sudo", "", "", "otto"}}, 400, `{"error":"sudo is to be a header or in the query"}`},
+		"sudo in the body":          {[]part{path, ok, {"sudo", "", "", "otto"}}, 400, `{"error":"sudo must be a header or in the query"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			contentType, body := form(t, tt.parts...)

@@ -35,10 +35,10 @@ var (
 	ErrUnauthenticated = errors.New("the credentials are not valid")
 	// ErrBlocked: the user may not use the server.
 	ErrBlocked = errors.New("the user is blocked")
-	// ErrNotFound: there is no such project, or none that the caller may know of.
-	ErrNotFound = errors.New("there is no such project")
+	// ErrNotFound: the project does not exist, or none that the caller may know of.
+	ErrNotFound = errors.New("the project does not exist")
 	// ErrPending: the repository of the project is still to be made.
-	ErrPending = errors.New("the repository is still being made")
+	ErrPending = errors.New("the repository is still being created")
 )
 
 // Authenticator knows access tokens.
@@ -191,7 +191,7 @@ var notFound = refusal{status: http.StatusNotFound,
 
 // pending is the answer for a project whose repository is still being made.
 var pending = refusal{status: http.StatusServiceUnavailable,
-	text: "The repository of this project is still being made. Please try again later."}
+	text: "The repository of this project is still being created. Please try again later."}
 
 // outdated reports whether the only cause of a refusal can be that another server has written something in the meantime. Callers without
 // credentials are asked for them at once.

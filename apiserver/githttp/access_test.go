@@ -115,7 +115,7 @@ func TestWhatPeopleReadOnTheirTerminal(t *testing.T) {
 	contains(t, c.Refused(t, "ls-remote", at("other", "group/project")), "remote: The access token lacks a scope: to fetch it needs read_repository")
 	contains(t, c.Refused(t, "push", at("reads", "group/project"), "main:x"), "remote: The access token lacks a scope: to push it needs write_repository")
 	contains(t, c.Refused(t, "push", at(reporter, "group/project"), "main:x"), "remote: You are not allowed to push code to this project.")
-	contains(t, c.Refused(t, "ls-remote", strings.TrimSuffix(at(developer, "group/project"), ".git")), `remote: The URL of a repository ends with ".git": please add that.`)
+	contains(t, c.Refused(t, "ls-remote", strings.TrimSuffix(at(developer, "group/project"), ".git")), `remote: The URL of a repository must end with ".git": please add it.`)
 
 	f.set(func() { f.tokens[developer] = token{err: nil, user: 0} }) // as if revoked
 	contains(t, c.Refused(t, "push", "origin", "main:x"), "Authentication failed")

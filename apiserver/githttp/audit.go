@@ -18,8 +18,8 @@ func Writes(r *http.Request) bool {
 
 // The reasons that the audit gives where nobody has decided about a push.
 const (
-	undecided = "git did not take what was sent, or the client went away: nothing was changed"
-	unmade    = "another update of this push is refused"
+	undecided = "Git did not accept the request, or the client disconnected: nothing was changed"
+	unmade    = "another update of this push was refused"
 	overtaken = "the ref does not have this value after the push"
 )
 

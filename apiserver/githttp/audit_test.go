@@ -136,5 +136,5 @@ func TestAudit_tellsOfAPushThatNobodyDecidedAbout(t *testing.T) {
 	f.do(t, http.MethodPost, "/group/project.git/git-receive-pack", "", header, damaged)
 	all := f.events(lines)
 	g.Expect(all).To(HaveLen(1))
-	g.Expect(all[0]).To(And(HaveField("Result", audit.Refused), HaveField("Reason", ContainSubstring("git did not take")), HaveField("Refs", BeEmpty())))
+	g.Expect(all[0]).To(And(HaveField("Result", audit.Refused), HaveField("Reason", ContainSubstring("Git did not accept")), HaveField("Refs", BeEmpty())))
 }

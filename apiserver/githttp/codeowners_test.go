@@ -53,6 +53,6 @@ func TestCodeOwners(t *testing.T) {
 	c.Git(t, "push", "--quiet", "origin", "main")
 	c.Commit(t, "free", "2")
 	f.unchanged(t, p, func() {
-		contains(t, c.Refused(t, "push", "origin", "main"), "The CODEOWNERS file of the branch is too large to tell who must approve.")
+		contains(t, c.Refused(t, "push", "origin", "main"), "The CODEOWNERS file of the branch is too large to determine who must approve.")
 	})
 }

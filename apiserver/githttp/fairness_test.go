@@ -174,11 +174,11 @@ func TestMemory_whereThereIsNone(t *testing.T) {
 		}
 	}()
 	started(t, pidFile)
-	const sentence = "Your Git processes have the 9 MiB of memory that one caller may have while others need some. Please try again in 10 seconds."
+	const sentence = "Your Git processes use all of the 9 MiB of memory that one caller can have while others need memory. Please try again in 10 seconds."
 	c := &gittest.Client{Dir: t.TempDir()}
 	contains(t, c.Refused(t, "clone", f.url(developer, "group/project"), "."), "remote: "+sentence, "429")
 	contains(t, c.Refused(t, "clone", f.url(reporter, "group/project"), "."),
-		"remote: The server is busy: its Git processes have the 18 MiB of memory that it allows them together. Please try again in 10 seconds.", "503")
+		"remote: The server is busy: its Git processes use all of the 18 MiB of memory that it allows them together. Please try again in 10 seconds.", "503")
 	answer, text := f.do(t, http.MethodPost, "/group/project.git/git-upload-pack", developer,
 		http.Header{"Content-Type": {fetchType}, "Git-Protocol": {"version=2"}}, lsRefs())
 	if want := fmt.Sprintf("%04xERR %s", len(sentence)+8, sentence); answer.Header.Get("Retry-After") != "10" || text != want {

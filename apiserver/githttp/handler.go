@@ -55,7 +55,7 @@ type Handler struct {
 // New returns a handler.
 func New(o Options) (*Handler, error) {
 	if o.Authenticator == nil || o.Projects == nil || o.Hooks == nil || o.HooksDir == "" || o.HookSocket == "" {
-		return nil, errors.New("githttp: an option that is needed is missing")
+		return nil, errors.New("githttp: a required option is missing")
 	}
 	o.Slots = or(o.Slots, DefaultSlots())
 	o.IdleTimeout = or(o.IdleTimeout, 5*time.Minute)
@@ -98,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !errors.As(err, &said) {
 		said = h.explain(r.Context(), err)
 		if log := h.Log.WithValues("method", r.Method, "path", r.URL.Path); r.Context().Err() != nil {
-			log.V(1).Info("client went away", "reason", err.Error())
+			log.V(1).Info("client disconnected", "reason", err.Error())
 		} else {
 			log.Error(err, "serving git", "status", said.status)
 		}

@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	errHead   = refusal{status: http.StatusBadRequest, text: "The request is malformed: the list of refs in the push has a form that no Git client sends."}
+	errHead   = refusal{status: http.StatusBadRequest, text: "The request is malformed: the list of refs in the push does not have the format that Git clients send."}
 	errSigned = refusal{status: http.StatusBadRequest, text: "Signed pushes are not supported: please push without --signed."}
 	errLong   = refusal{status: http.StatusRequestEntityTooLarge,
 		text: fmt.Sprintf("The list of refs in the push is larger than %s.", git.FormatBytes(maxCommands))}

@@ -78,7 +78,7 @@ func TestAPushForWhichThereIsNoMemory(t *testing.T) {
 	c.Commit(t, "b", "2")
 	f.unchanged(t, p, func() {
 		contains(t, c.Refused(t, "push", f.url(developer, "group/project"), "main"),
-			"remote: fatal: This was ended because it takes more memory than there is: the server allows all Git processes together 100 MiB.",
+			"remote: fatal: This was stopped because not enough memory is available: the server allows all Git processes together 100 MiB.",
 			"! [remote rejected] main -> main (unpacker error)")
 	})
 }

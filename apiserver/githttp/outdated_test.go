@@ -54,5 +54,5 @@ func TestARepositoryThatIsStillBeingMade_isToBeAskedForLater(t *testing.T) {
 	answer, text := f.do(t, http.MethodGet, advertised, developer, nil, "")
 	g.Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 	g.Expect(answer.Header.Get("Retry-After")).To(Equal("10"))
-	g.Expect(text).To(Equal("The repository of this project is still being made. Please try again later.\n"))
+	g.Expect(text).To(Equal("The repository of this project is still being created. Please try again later.\n"))
 }

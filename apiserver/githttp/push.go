@@ -105,7 +105,7 @@ func (h *Handler) receive(client context.Context, out *answer, in *body, req req
 
 // failure is told to the pusher when there is no decision. The reason is in the log.
 const failure = "The server could not check this push, so nothing was changed. " +
-	"Please try again later, and tell an administrator if it goes on."
+	"Please try again later, and tell an administrator if the problem persists."
 
 // check answers the hook.
 func (p *push) check(ctx context.Context, asked hook.Push) (verdict hook.Verdict) {
@@ -200,7 +200,7 @@ func (p *push) decideNow(ctx context.Context, updates []change.Update, branches 
 	case errors.Is(err, ErrBlocked):
 		return blocked, nil
 	case err != nil:
-		return "", fmt.Errorf("looking at the caller again: %w", err)
+		return "", fmt.Errorf("checking the caller again: %w", err)
 	case !caller.has(scopes[git.ReceivePack]):
 		return missingScope[git.ReceivePack].text, nil
 	}

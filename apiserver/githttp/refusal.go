@@ -98,7 +98,7 @@ func noCache(header http.Header) {
 
 // explain says as much of a failure as the client may know.
 func (h *Handler) explain(ctx context.Context, err error) refusal {
-	const later = "Please try again later, and tell an administrator if it goes on."
+	const later = "Please try again later, and tell an administrator if the problem persists."
 	switch {
 	case git.LimitReached(err) != "":
 		return refusal{status: http.StatusRequestEntityTooLarge, text: git.LimitReached(err)}
@@ -107,7 +107,7 @@ func (h *Handler) explain(ctx context.Context, err error) refusal {
 	case errors.Is(err, git.ErrStorageMissing), errors.Is(err, git.ErrNotFound), errors.Is(err, git.ErrNotRepository):
 		return refusal{status: http.StatusServiceUnavailable, text: "The repository is not available. " + later}
 	case ctx.Err() != nil:
-		return refusal{status: http.StatusServiceUnavailable, text: "The request was cut off."}
+		return refusal{status: http.StatusServiceUnavailable, text: "The request was interrupted."}
 	default:
 		return refusal{status: http.StatusInternalServerError, text: "The server failed. " + later}
 	}

@@ -50,9 +50,9 @@ func parse(method string, u *url.URL, header http.Header) (request, error) {
 	project, suffixed := strings.CutSuffix(project, ".git")
 	switch {
 	case !found:
-		return request{}, refusal{status: http.StatusNotFound, text: "This server speaks the smart HTTP protocol of Git only."}
+		return request{}, refusal{status: http.StatusNotFound, text: "This server supports only the smart HTTP protocol of Git."}
 	case !suffixed:
-		return request{}, refusal{status: http.StatusNotFound, text: "The URL of a repository ends with \".git\": please add that."}
+		return request{}, refusal{status: http.StatusNotFound, text: "The URL of a repository must end with \".git\": please add it."}
 	}
 	req := request{protocol: header.Get("Git-Protocol")}
 	if project = strings.TrimPrefix(project, "/"); validPath(project) && !strings.Contains(strings.ToLower(u.RawPath), "%2f") {
@@ -76,9 +76,9 @@ func (req request) parseService(method, service string) (request, error) {
 	req.service = git.Service(service)
 	switch {
 	case method != http.MethodGet:
-		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This must be asked for with GET.", allow: http.MethodGet}
+		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This request must use GET.", allow: http.MethodGet}
 	case service == "":
-		return request{}, refusal{status: http.StatusForbidden, text: "This server speaks the smart HTTP protocol of Git only: please use a newer client."}
+		return request{}, refusal{status: http.StatusForbidden, text: "This server supports only the smart HTTP protocol of Git: please use a newer client."}
 	case req.service != git.UploadPack && req.service != git.ReceivePack:
 		return request{}, refusal{status: http.StatusForbidden, text: "This server does not offer that service."}
 	}
@@ -87,17 +87,17 @@ func (req request) parseService(method, service string) (request, error) {
 
 func (req request) parseBody(method string, header http.Header) (request, error) {
 	if method != http.MethodPost {
-		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This must be asked for with POST.", allow: http.MethodPost}
+		return request{}, refusal{status: http.StatusMethodNotAllowed, text: "This request must use POST.", allow: http.MethodPost}
 	}
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err != nil || kind != "application/x-"+string(req.service)+"-request" {
-		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Type is not that of a Git request."}
+		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Type does not match the Git request."}
 	}
 	switch strings.ToLower(header.Get("Content-Encoding")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		req.gzip = true
 	default:
-		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Encoding is not supported: gzip is."}
+		return request{}, refusal{status: http.StatusUnsupportedMediaType, text: "The Content-Encoding is not supported: please use gzip."}
 	}
 	return req, nil
 }

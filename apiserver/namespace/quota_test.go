@@ -69,7 +69,7 @@ func newBounded(t *testing.T, l quota.Limits) *Forge {
 }
 
 func tooMany(whose string, number int, what string) string {
-	return fmt.Sprintf(`403 {"message":"403 Forbidden - %s has %d of %d %s. Remove some that are not needed any more, or ask an administrator for a higher limit."}`,
+	return fmt.Sprintf(`403 {"message":"403 Forbidden - %s has %d of %d %s. Remove some that are no longer needed, or ask an administrator for a higher limit."}`,
 		whose, number, number, what)
 }
 
@@ -187,7 +187,7 @@ func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
 				user = "root"
 			}
 			g.Expect(f.As(user, tt.request, tt.body).String()).To(Equal(
-				`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace allows no more: ` + full + `"}`))
+				`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace does not allow more: ` + full + `"}`))
 			g.Expect(objects(t, f)).To(Equal(before))
 		})
 	}
@@ -202,7 +202,7 @@ func TestResourceQuotas_areNamedWhateverTheyRefuse(t *testing.T) {
 		return nil
 	}
 	g.Expect(f.As("bob", "POST /projects", `{"name":"P"}`).String()).To(Equal(
-		`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace allows no more: exceeded quota: few, limited: count/memberships=9"}`))
+		`403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace does not allow more: exceeded quota: few, limited: count/memberships=9"}`))
 	f.Before = nil
 	g.Expect(f.As("bob", "POST /projects", `{"name":"P"}`).Code).To(Equal(201))
 }

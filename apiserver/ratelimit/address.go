@@ -18,7 +18,7 @@ func ParseProxies(texts []string) ([]netip.Prefix, error) {
 		}
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no address and no network, as in 10.0.0.0/8", text)
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", text)
 		}
 		all = append(all, network.Masked())
 	}

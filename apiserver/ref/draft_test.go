@@ -217,7 +217,7 @@ func TestADraftThatCannotBeIsRefused(t *testing.T) {
 		`{"branch":"free","path":"b"}`:                                        `400 {"message":"A file with this name doesn't exist"}`,
 		`{"branch":"free","action":"create","path":"a/b"}`:                    `400 {"message":"A file is in the place of a directory: a/b"}`,
 		`{"branch":"free","action":"create","path":"../b"}`:                   `400 {"message":"invalid path: '../b'"}`,
-		`{"branch":"free","action":"create","path":"git~1/config"}`:           `400 {"message":"Git refuses what is to be written: hasDotgit: contains '.git'"}`,
+		`{"branch":"free","action":"create","path":"git~1/config"}`:           `400 {"message":"Git does not accept the content: hasDotgit: contains '.git'"}`,
 		`{"branch":"free","action":"create","path":"x/.Git/y"}`:               `400 {"message":"invalid path: 'x/.Git/y'"}`,
 		`{"branch":"free","action":"delete","path":"a/nothing/more"}`:         `400 {"message":"A file with this name doesn't exist"}`,
 	} {

@@ -226,7 +226,7 @@ var _ = Describe("An imported project", func() {
 		slow := forge.Project("slow").In(acme).ImportedFrom(o.URL + "/slow/tools.git").Build()
 		f.Create(slow)
 		f.ExpectWaiting(slow, v1alpha1.ReasonImportFailed, "importing "+o.URL+"/slow/tools.git: "+
-			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average (Forgeplane tries again)")
+			"127.0.0.1 is too slow: after the first 1s the server requires at least 64 KiB per second on average (Forgeplane tries again)")
 		Expect(repositoryOf(slow).Check()).To(MatchError(git.ErrNotFound))
 	})
 

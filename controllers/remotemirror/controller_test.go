@@ -481,7 +481,7 @@ var _ = Describe("A target", func() {
 		m := forge.RemoteMirror("backup", there.url()).Of(website).Build()
 		f.Create(m)
 		f.ExpectWaiting(m, v1alpha1.ReasonPushFailed,
-			"127.0.0.1 is too slow: after the first 1s the server allows no less than 64 KiB a second on average")
+			"127.0.0.1 is too slow: after the first 1s the server requires at least 64 KiB per second on average")
 		Expect(m.Status.LastError).To(HavePrefix("127.0.0.1 is too slow"))
 	})
 

@@ -374,7 +374,7 @@ var _ = Describe("A Secret that is there before a trigger token", func() {
 		Entry("too short", func(s *corev1.Secret) { s.Data["token"] = []byte("short-secret") },
 			"key token of Secret ci holds a value shorter than 20 characters", "remove the key to get a generated one"),
 		Entry("too long", func(s *corev1.Secret) { s.Data["token"] = []byte(strings.Repeat("0123456789", 26)) }, "longer than 255 characters"),
-		Entry("with a line end", func(s *corev1.Secret) { s.Data["token"] = []byte(chosen + "\n") }, "a line end"),
+		Entry("with a line end", func(s *corev1.Secret) { s.Data["token"] = []byte(chosen + "\n") }, "a line break"),
 		Entry("for something else", func(s *corev1.Secret) {
 			s.Type, s.Data["username"], s.Data["password"] = corev1.SecretTypeBasicAuth, []byte("somebody"), []byte(chosen)
 		}, "Secret ci has the type kubernetes.io/basic-auth"),

@@ -22,7 +22,7 @@ func (c controlPlane) needed() ([]string, error) {
 	}
 	fmt.Printf("control plane: KUBEBUILDER_ASSETS is set, so %s is used", given)
 	if len(missing) > 0 {
-		fmt.Printf(", but for %s, which it lacks", list(missing))
+		fmt.Printf(", except %s, which it lacks", list(missing))
 	}
 	fmt.Println()
 	return missing, nil

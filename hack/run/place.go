@@ -78,7 +78,7 @@ func (s *settings) checkPlace() error {
 		return err
 	}
 	if made := string(text); made != s.checkout {
-		return fmt.Errorf("%s was made when the checkout was at %s; move it back, or remove %[1]s to start anew", s.data, made)
+		return fmt.Errorf("%s was made when the checkout was at %s; move it back, or remove %[1]s to start again", s.data, made)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (o Options) agree(ctx context.Context) (*bundle, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.Join(errors.New("other replicas change it all the time"), err)
+	return nil, errors.Join(errors.New("other replicas keep changing it"), err)
 }
 
 func (o Options) write(ctx context.Context, secret *corev1.Secret, missing bool, data map[string][]byte) error {

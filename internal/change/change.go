@@ -54,10 +54,10 @@ func (u Update) Refused(ctx context.Context, rules []protection.Rule, actor prot
 	}
 	switch verdict, err := protection.Decide(ctx, rules, actor, c); {
 	case errors.Is(err, git.ErrFileTooLarge), errors.Is(err, codeowners.ErrTooLarge):
-		return "The CODEOWNERS file of the branch is too large to tell who must approve. It can be made smaller " +
-			"when the protection does not ask for the approval of code owners.", nil
+		return "The CODEOWNERS file of the branch is too large to determine who must approve. To make it smaller, " +
+			"first turn off the approval of code owners in the protection of the branch.", nil
 	case errors.Is(err, git.ErrOutputTooLarge):
-		return "Too many files change at once to tell whether their code owners must approve.", nil
+		return "Too many files change at once to determine whether their code owners must approve. Push fewer changes at a time.", nil
 	case err != nil || verdict.Allowed:
 		return "", err
 	default:
@@ -74,7 +74,7 @@ func (u Update) malformed() string {
 		return err.Error() + "."
 	}
 	if branch, ok := strings.CutPrefix(u.Ref, "refs/heads/"); ok && git.IsObjectID(branch) {
-		return fmt.Sprintf("A branch cannot be called %s: that stands for an object.", branch)
+		return fmt.Sprintf("A branch cannot be named %s: that name stands for an object.", branch)
 	}
 	return ""
 }

@@ -46,7 +46,7 @@ func (p *parser) parse(line string) bool {
 			p.startSection(m[2], m[1] != "", m[3], m[4])
 			return false
 		}
-		p.problem("this is not a section heading, and is taken for a pattern")
+		p.problem("this is not a section heading and is treated as a pattern")
 	}
 	return p.addEntry(line)
 }
@@ -85,7 +85,7 @@ func (p *parser) addEntry(line string) bool {
 			e.Owners = p.defaults
 		}
 		if len(e.Owners) == 0 {
-			p.problem("nobody owns what this pattern matches")
+			p.problem("this pattern has no owners")
 		}
 	}
 	s := &p.file.Sections[p.section]

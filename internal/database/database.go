@@ -38,11 +38,11 @@ type DB struct {
 func Open(ctx context.Context, name string, migrations ...fs.FS) (*DB, error) {
 	switch scheme, _, isURL := strings.Cut(name, "://"); {
 	case name == "":
-		return nil, errors.New("no activity database is named")
+		return nil, errors.New("no activity database is set")
 	case IsPostgres(name):
 		return openPostgres(ctx, name, migrations)
 	case isURL && !strings.Contains(scheme, "/"):
-		return nil, errors.New("the activity database is to be the path of a file, or a URL that begins with postgres://")
+		return nil, errors.New("the activity database must be the path of a file, or a URL that begins with postgres://")
 	default:
 		return openSQLite(ctx, name, migrations)
 	}

@@ -56,7 +56,7 @@ func merge(dialect goose.Dialect, aggregates []fs.FS) (map[int64]*migration, err
 				merged[version] = m
 			}
 			if m.name != name {
-				return nil, fmt.Errorf("the migrations %s and %s have one version", m.name, name)
+				return nil, fmt.Errorf("the migrations %s and %s have the same version", m.name, name)
 			}
 			m.parts = append(m.parts, string(statements))
 		}

@@ -44,8 +44,8 @@ func TestMigrations_thatFailLeaveTheirVersionAsItWas(t *testing.T) {
 
 func TestMigrations_thatAreWrongAreRefused(t *testing.T) {
 	for want, aggregates := range map[string][]fs.FS{
-		"00001_notes.sql and 00001_others.sql have one version": {notes(), files("00001_others.sql", "")},
-		"words.sql has no version":                              {files("words.sql", "")},
+		"00001_notes.sql and 00001_others.sql have the same version": {notes(), files("00001_others.sql", "")},
+		"words.sql has no version":                                   {files("words.sql", "")},
 	} {
 		_, err := database.Open(t.Context(), databasetest.SQLite(t), aggregates...)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))

@@ -53,7 +53,7 @@ func openPostgres(ctx context.Context, text string, migrations []fs.FS) (*DB, er
 
 // parsePostgres returns errors that quote nothing of the URL which may be a part of the password.
 func parsePostgres(text string) (*pgx.ConnConfig, error) {
-	unclear := errors.New("the URL of the activity database is to be postgres://user:password@host/database," +
+	unclear := errors.New("the URL of the activity database must be postgres://user:password@host/database," +
 		" with the characters / ? # @ : % of the password in percent-encoding")
 	// Otherwise the password would be taken for a port, and its end for the name of the database.
 	_, address, _ := strings.Cut(text, "://")

@@ -27,7 +27,7 @@ func openSQLite(ctx context.Context, path string, migrations []fs.FS) (*DB, erro
 	}
 	directory := filepath.Dir(path)
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of the activity database: %w", err)
+		return nil, fmt.Errorf("creating the directory of the activity database: %w", err)
 	}
 	// Two processes that make the same file at once would get in each other's way.
 	unlock, err := lockDirectory(ctx, directory)
@@ -36,7 +36,7 @@ func openSQLite(ctx context.Context, path string, migrations []fs.FS) (*DB, erro
 	}
 	defer unlock()
 	if err := makeFile(path); err != nil {
-		return nil, fmt.Errorf("making the activity database: %w", err)
+		return nil, fmt.Errorf("creating the activity database: %w", err)
 	}
 	d := &DB{
 		name:  "the SQLite file " + path,

@@ -65,7 +65,7 @@ func (w *Writer) keep(ctx context.Context, obj client.Object) error {
 	case err == nil, apierrors.IsNotFound(err):
 		err = fmt.Errorf("group %s: %w", above.Name, ErrGone)
 	default:
-		err = fmt.Errorf("looking whether group %s is still there: %w", above.Name, err)
+		err = fmt.Errorf("checking whether group %s still exists: %w", above.Name, err)
 	}
 	return errors.Join(err, w.Discard(ctx, obj))
 }

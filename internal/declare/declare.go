@@ -29,13 +29,13 @@ const FieldOwner = client.FieldOwner("forgeplane-rest")
 // Errors of writes.
 var (
 	// ErrExists says that there is an object of the name already, and so of the natural key.
-	ErrExists = errors.New("it exists already")
+	ErrExists = errors.New("it already exists")
 	// ErrGone says that the object was deleted meanwhile.
-	ErrGone = errors.New("it does not exist any more")
+	ErrGone = errors.New("it no longer exists")
 	// ErrChanged says that somebody changed the object after the time that its removal depends on.
-	ErrChanged = errors.New("it was changed meanwhile")
+	ErrChanged = errors.New("it was changed in the meantime")
 	// ErrContended says that others changed the object again and again, so that it could not be written.
-	ErrContended = errors.New("others change it at the same time; try again")
+	ErrContended = errors.New("other requests are changing it at the same time; try again")
 )
 
 // InvalidError says that the API server refuses an object, and why.
@@ -47,7 +47,7 @@ func (e *InvalidError) Error() string { return e.Reason }
 type QuotaError struct{ Reason string }
 
 func (e *QuotaError) Error() string {
-	return "The ResourceQuota of the Kubernetes namespace allows no more: " + e.Reason
+	return "The ResourceQuota of the Kubernetes namespace does not allow more: " + e.Reason
 }
 
 // Writer writes objects. It is safe for use by several goroutines.
@@ -112,7 +112,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	if e.Manager == "" {
-		return "the project refuses changes over REST: they are declared elsewhere"
+		return "the project does not accept changes over REST: they are declared elsewhere"
 	}
 	return fmt.Sprintf("this is managed by %s, so a change over REST would be undone: change it there", e.Manager)
 }

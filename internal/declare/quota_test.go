@@ -33,7 +33,7 @@ func TestCreate_tellsAResourceQuotaFromOtherRefusals(t *testing.T) {
 		if errors.As(err, &full) != quota || err == nil {
 			t.Errorf("%s: got %v", text, err)
 		}
-		if quota && err.Error() != "The ResourceQuota of the Kubernetes namespace allows no more: "+exceeded {
+		if quota && err.Error() != "The ResourceQuota of the Kubernetes namespace does not allow more: "+exceeded {
 			t.Errorf("got %q", err)
 		}
 	}

@@ -29,7 +29,7 @@ func CreateUnique[T client.Object](ctx context.Context, w *Writer, obj T, same f
 			return ErrExists // or did until now, which is for the caller to try again
 		}
 		if err != nil {
-			return fmt.Errorf("reading what has the name %s: %w", obj.GetName(), err)
+			return fmt.Errorf("reading the objects with the name %s: %w", obj.GetName(), err)
 		}
 		key = append(key, holder.GetName())
 	}

@@ -31,7 +31,7 @@ type tooSlow struct {
 }
 
 func (e *tooSlow) Error() string {
-	return fmt.Sprintf("%s is too slow: after the first %s the server allows no less than %d KiB a second on average",
+	return fmt.Sprintf("%s is too slow: after the first %s the server requires at least %d KiB per second on average",
 		e.host, e.limits.Patience, e.limits.Throughput>>10)
 }
 

@@ -15,7 +15,7 @@ import (
 // impatient are limits that whoever drips exceeds at once.
 var impatient = egress.Limits{Patience: 100 * time.Millisecond, Throughput: 1 << 20}
 
-const tooSlow = "127.0.0.1 is too slow: after the first 100ms the server allows no less than 1024 KiB a second on average"
+const tooSlow = "127.0.0.1 is too slow: after the first 100ms the server requires at least 1024 KiB per second on average"
 
 // patient are limits that a machine which is busy keeps to.
 var patient = egress.Limits{Patience: time.Second, Throughput: 1 << 20}

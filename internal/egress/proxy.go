@@ -59,7 +59,7 @@ type route struct {
 func NewProxy(ctx context.Context, p *Policy, l Limits) (*Proxy, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for programs that go out: %w", err)
+		return nil, fmt.Errorf("listening for outgoing connections of programs: %w", err)
 	}
 	return &Proxy{policy: p, limits: l, listener: netutil.LimitListener(listener, maxConnections), routes: map[string]*route{}}, nil
 }
@@ -88,7 +88,7 @@ func (p *Proxy) Start(ctx context.Context) error {
 	})
 	defer stop()
 	if err := server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving programs that go out: %w", err)
+		return fmt.Errorf("serving outgoing connections of programs: %w", err)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func NewMemory(name string, l Limits) *Memory {
 	}
 	l.Total, l.Share, l.Reserved = count(int64(l.Total)), count(int64(l.Share)), l.Reserved/page
 	return &Memory{
-		slots: New(name, "memory", l), own: "Your requests and their answers take the %d MiB of memory that one caller may have.",
-		others: "The server is busy: it holds the %d MiB that it may for requests and their answers.",
+		slots: New(name, "memory", l), own: "Your requests and their answers use all of the %d MiB of memory that one caller can have.",
+		others: "The server is busy: requests and their answers use all of the %d MiB that it allows for them.",
 	}
 }
 

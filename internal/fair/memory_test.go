@@ -21,7 +21,7 @@ func TestMemory_isSharedByBytes(t *testing.T) {
 		var busy *fair.Busy
 		begun := time.Now()
 		if _, err := m.Take(ctx, mebibyte+1); !errors.As(err, &busy) || !busy.Own || time.Since(begun) != time.Second ||
-			busy.Error() != "Your requests and their answers take the 4 MiB of memory that one caller may have. Please try again in 10 seconds." {
+			busy.Error() != "Your requests and their answers use all of the 4 MiB of memory that one caller can have. Please try again in 10 seconds." {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 		if m.Try(ctx, mebibyte+1) != nil {
@@ -33,7 +33,7 @@ func TestMemory_isSharedByBytes(t *testing.T) {
 		}
 		third := fair.With(t.Context(), nobody("192.0.2.2"))
 		if _, err := m.Take(third, 3*mebibyte); !errors.As(err, &busy) || busy.Own ||
-			busy.Error() != "The server is busy: it holds the 8 MiB that it may for requests and their answers. Please try again in 10 seconds." {
+			busy.Error() != "The server is busy: requests and their answers use all of the 8 MiB that it allows for them. Please try again in 10 seconds." {
 			t.Error(err)
 		}
 		if m.Try(fair.With(t.Context(), fair.User(1)), 4*mebibyte) == nil {

@@ -73,7 +73,7 @@ func Names() string {
 func Parse(text string) (name string, on bool, err error) {
 	name, value, _ := strings.Cut(text, "=")
 	if _, known := Find(name); !known {
-		return "", false, fmt.Errorf("%q is no feature: name one of %s", name, Names())
+		return "", false, fmt.Errorf("the feature %q does not exist: name one of %s", name, Names())
 	}
 	on, ok := parse(value)
 	if !ok {

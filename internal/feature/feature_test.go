@@ -76,7 +76,7 @@ func TestEnabled_failsWhereNobodyKnows(t *testing.T) {
 func TestParse_saysWhatThereIs(t *testing.T) {
 	g := NewWithT(t)
 	_, _, err := feature.Parse("dark_mode=true")
-	g.Expect(err).To(MatchError(`"dark_mode" is no feature: name one of changelog_commits_limitation, ci_job_token_scope, ` +
+	g.Expect(err).To(MatchError(`the feature "dark_mode" does not exist: name one of changelog_commits_limitation, ci_job_token_scope, ` +
 		`mr_approved_filter, restrict_merge_status_recheck, ssh_certificates_rest_endpoints`))
 	for _, text := range []string{"mr_approved_filter", "mr_approved_filter=", "mr_approved_filter=on", "mr_approved_filter=TRUE"} {
 		_, _, err := feature.Parse(text)

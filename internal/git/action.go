@@ -62,7 +62,7 @@ var (
 )
 
 // ErrCommitTooLarge is returned for a commit that exceeds the limits of WriteCommit.
-var ErrCommitTooLarge = errors.New("there is too much in the commit")
+var ErrCommitTooLarge = errors.New("the commit is too large")
 
 // apply applies an action to the tree.
 func (t *treeEdit) apply(ctx context.Context, a Action) error {

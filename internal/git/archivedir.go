@@ -40,12 +40,12 @@ func (e *Engine) archiveDir(commit string) (dir string, remove func(), err error
 		dir, err = os.MkdirTemp(parent, archivePrefix)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
+		return "", nil, fmt.Errorf("creating a directory for an archive: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // leftovers are removed at the next start
 	if err := fillArchiveDir(dir, archiveConfigs[format]); err != nil {
 		remove()
-		return "", nil, fmt.Errorf("making a directory for an archive: %w", err)
+		return "", nil, fmt.Errorf("creating a directory for an archive: %w", err)
 	}
 	return dir, remove, nil
 }
@@ -78,7 +78,7 @@ func (e *Engine) sweep() error {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
-		return fmt.Errorf("removing what is left of archives: %w", err)
+		return fmt.Errorf("removing leftover archives: %w", err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ type ceiling struct {
 	exceeded bool
 }
 
-var errCeiling = errors.New("there is more than allowed")
+var errCeiling = errors.New("it exceeds the limit")
 
 // Write implements io.Writer.
 func (c *ceiling) Write(p []byte) (int, error) {

@@ -83,7 +83,7 @@ func unpacked(r *git.Repository) func() []string {
 
 // A push that is ended must clean up: leftover objects would use up the quota of the repository.
 func TestPush_leavesNothingBehindForWantOfMemory(t *testing.T) {
-	const why = "This was ended because it takes more memory than there is: the server allows all Git processes together 100 MiB. " +
+	const why = "This was stopped because not enough memory is available: the server allows all Git processes together 100 MiB. " +
 		"Ask for less, or try again later."
 	for capabilities, want := range map[string]string{
 		"report-status":                  fmt.Sprintf("%04xunpack %s\n", 4+len("unpack \n")+len(why), why),

@@ -45,7 +45,7 @@ const (
 )
 
 // ErrClosed is returned for a repository that is temporarily read-only.
-var ErrClosed = errors.New("the repository takes no changes for now")
+var ErrClosed = errors.New("the repository does not accept changes at the moment")
 
 // Write is one write to a repository, or several that belong together.
 type Write struct {

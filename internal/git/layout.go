@@ -50,7 +50,7 @@ func readLayout(dir string) (l layout, err error) {
 		err = l.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what git has made of %s: %w", dir, err)
+		return nil, fmt.Errorf("reading the repository that git created at %s: %w", dir, err)
 	}
 	return l, nil
 }
@@ -76,11 +76,11 @@ func (l layout) write(dir, defaultBranch string) error {
 			err = os.WriteFile(path, one.text, one.mode.Perm())
 		}
 		if err != nil {
-			return fmt.Errorf("making the repository %s: %w", dir, err)
+			return fmt.Errorf("creating the repository %s: %w", dir, err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/"+defaultBranch+"\n"), 0o644); err != nil {
-		return fmt.Errorf("making the repository %s: %w", dir, err)
+		return fmt.Errorf("creating the repository %s: %w", dir, err)
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func newMemory(total int64, wait time.Duration) *memory {
 		l := fair.Of(max(int(total*int64(percent)/100/mebibyte), 1), memoryShare, reserved)
 		l.Wait = wait
 		return fair.New(name, "MiB of memory for Git processes", l).Words(
-			"Your Git processes have the %d MiB of memory that one caller may have while others need some.",
-			"The server is busy: its Git processes have the %d MiB of memory that it allows them together.")
+			"Your Git processes use all of the %d MiB of memory that one caller can have while others need memory.",
+			"The server is busy: its Git processes use all of the %d MiB of memory that it allows them together.")
 	}
 	m.heavy, m.light = pool("git-memory", 100-lightPart, memoryReserved), pool("git-memory-light", lightPart, 0)
 	return m
@@ -208,7 +208,7 @@ func (m *memory) over() (largest *allotment) {
 }
 
 func (m *memory) exceeded() *LimitError {
-	e := limitf("This was ended because it takes more memory than there is: the server allows all Git processes together %s. Ask for less, or try again later.",
+	e := limitf("This was stopped because not enough memory is available: the server allows all Git processes together %s. Ask for less, or try again later.",
 		FormatBytes(m.total))
 	e.Passing = true
 	return e

@@ -97,7 +97,7 @@ func TestMemoryOfAllProcesses_exceeded(t *testing.T) {
 			} else {
 				var err error
 				g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
-				g.Expect(git.LimitReached(err)).To(Equal("This was ended because it takes more memory than there is: the server allows all Git processes "+
+				g.Expect(git.LimitReached(err)).To(Equal("This was stopped because not enough memory is available: the server allows all Git processes "+
 					"together 200 MiB. Ask for less, or try again later."), "%v", err)
 				g.Expect(git.LastingLimit(err)).To(BeEmpty(), "later there may be enough")
 				ended <- nil
@@ -129,9 +129,9 @@ func TestMemoryOfAllProcesses_isWaitedFor(t *testing.T) {
 		}
 	}
 	g.Eventually(refused(fair.User(1))).WithTimeout(time.Minute).Should(Equal(
-		"Your Git processes have the 37 MiB of memory that one caller may have while others need some. Please try again in 10 seconds."))
+		"Your Git processes use all of the 37 MiB of memory that one caller can have while others need memory. Please try again in 10 seconds."))
 	g.Eventually(refused(fair.User(2))).WithTimeout(time.Minute).Should(Equal(
-		"The server is busy: its Git processes have the 75 MiB of memory that it allows them together. Please try again in 10 seconds."))
+		"The server is busy: its Git processes use all of the 75 MiB of memory that it allows them together. Please try again in 10 seconds."))
 	_, err := r.MergeBase(fair.With(t.Context(), fair.User(2)), small, small, nil)
 	g.Expect(err).NotTo(HaveOccurred(), "what a push is decided by")
 

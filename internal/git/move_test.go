@@ -21,6 +21,6 @@ func TestMove_leavesTheRepositoryAtOnePlace(t *testing.T) {
 	g.Expect(from.Move(t.Context(), to)).To(Succeed(), "it is there already")
 	g.Expect(to.Move(t.Context(), to)).To(Succeed())
 	g.Expect(from.Init(t.Context(), git.InitOptions{})).To(Succeed())
-	g.Expect(from.Move(t.Context(), to)).To(MatchError(ContainSubstring("something is at")))
+	g.Expect(from.Move(t.Context(), to)).To(MatchError(ContainSubstring("already exists")))
 	g.Expect(to.Head(t.Context())).To(HaveField("Branch", "trunk"), "nothing is replaced")
 }

@@ -77,7 +77,7 @@ type RefusedObjectError struct {
 	Reason string
 }
 
-func (e *RefusedObjectError) Error() string { return "Git refuses what is to be written: " + e.Reason }
+func (e *RefusedObjectError) Error() string { return "Git does not accept the content: " + e.Reason }
 
 var refusedObject = regexp.MustCompile(`(?m)^error: object [0-9a-f]+: (.+)$`)
 

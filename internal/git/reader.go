@@ -27,7 +27,7 @@ type Object struct {
 }
 
 // ErrObjectNotFound is returned for an object that does not exist.
-var ErrObjectNotFound = errors.New("there is no such object")
+var ErrObjectNotFound = errors.New("the object does not exist")
 
 // reader is a git cat-file process that answers requests one after the other. Only one goroutine at a time can use it.
 type reader struct {

@@ -56,7 +56,7 @@ func checkRefName(name string) error {
 	for component := range strings.SplitSeq(name, "/") {
 		switch {
 		case component == "":
-			return errors.New(`it has a "/" too many`)
+			return errors.New(`it has an extra "/"`)
 		case component[0] == '.':
 			return errors.New(`a part of it begins with "."`)
 		case strings.HasSuffix(component, ".lock"):

@@ -25,9 +25,9 @@ func TestCheckRefName(t *testing.T) {
 	for name, want := range map[string]string{
 		"":                                       `it has no "/"`,
 		"main":                                   `it has no "/"`,
-		"refs/heads/":                            `a "/" too many`,
-		"refs//main":                             `a "/" too many`,
-		"/refs/heads/main":                       `a "/" too many`,
+		"refs/heads/":                            `an extra "/"`,
+		"refs//main":                             `an extra "/"`,
+		"/refs/heads/main":                       `an extra "/"`,
 		"refs/heads/..":                          `".."`,
 		"refs/heads/../../etc/passwd":            `".."`,
 		"refs/heads/a..b":                        `".."`,

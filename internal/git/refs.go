@@ -62,7 +62,7 @@ func (r *Repository) readHead(ctx context.Context) (Head, error) {
 }
 
 // ErrRefNotFound is returned for a ref or revision that does not exist.
-var ErrRefNotFound = errors.New("there is no such ref")
+var ErrRefNotFound = errors.New("the ref does not exist")
 
 // Resolve returns the id of the commit that a full ref name or a commit id names, or ErrRefNotFound.
 func (r *Repository) Resolve(ctx context.Context, revision string) (string, error) {

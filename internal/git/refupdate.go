@@ -84,7 +84,7 @@ func (u RefUpdate) line() (string, error) {
 	}
 	if gone {
 		if old == "" {
-			return "", fmt.Errorf("%s: what is not there cannot be deleted", u.Ref)
+			return "", fmt.Errorf("%s: it does not exist, so it cannot be deleted", u.Ref)
 		}
 		return fmt.Sprintf("delete %s\x00%s\x00", u.Ref, old), nil
 	}

@@ -13,9 +13,9 @@ import (
 // Errors about a repository as a whole.
 var (
 	// ErrStorageMissing: the storage directory does not exist, so the state of the repository is not known.
-	ErrStorageMissing = errors.New("the repository storage is not there")
+	ErrStorageMissing = errors.New("the repository storage is not available")
 	// ErrNotFound: the storage exists, but has no repository at the path.
-	ErrNotFound = errors.New("there is no such repository")
+	ErrNotFound = errors.New("the repository does not exist")
 	// ErrNotRepository: the path has something else, or a damaged repository.
 	ErrNotRepository = errors.New("this is not a Git repository")
 )
@@ -174,7 +174,7 @@ func (r *Repository) create(fill func(staged *Repository) error) error {
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(r.dir), 0o755); err != nil {
-		return fmt.Errorf("making the parent of %s: %w", r.dir, err)
+		return fmt.Errorf("creating the parent of %s: %w", r.dir, err)
 	}
 	staging := r.dir + ".new"
 	if err := r.discard(staging); err != nil {
@@ -261,10 +261,10 @@ func (r *Repository) Move(ctx context.Context, to *Repository) error {
 		return fmt.Errorf("repository %s: %w", r.dir, err)
 	}
 	if err := to.check(); !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("moving %s: something is at %s", r.dir, to.dir)
+		return fmt.Errorf("moving %s: %s already exists", r.dir, to.dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(to.dir), 0o755); err != nil {
-		return fmt.Errorf("making the parent of %s: %w", to.dir, err)
+		return fmt.Errorf("creating the parent of %s: %w", to.dir, err)
 	}
 	// The locked files move too.
 	open, err := r.CloseSoon(ctx)

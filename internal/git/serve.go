@@ -21,7 +21,7 @@ const (
 )
 
 // ErrHookMissing is returned for a push that no hook would check.
-var ErrHookMissing = errors.New("there is no pre-receive hook")
+var ErrHookMissing = errors.New("the pre-receive hook does not exist")
 
 // ServeOptions describe one request of a Git client, in the stateless form of the protocol.
 type ServeOptions struct {
@@ -75,7 +75,7 @@ func (r *Repository) Serve(ctx context.Context, o ServeOptions) error {
 	c.stdout, c.short = said, said.interject
 	err := r.run(ctx, c)
 	if err := said.end(err); err != nil {
-		return fmt.Errorf("telling the client how it has ended: %w", err)
+		return fmt.Errorf("reporting the result to the client: %w", err)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (t target) source() (*source, error) {
 	case u.Scheme == "file" && !t.allowFile, u.Scheme != "file" && u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("%w: the scheme %q is not allowed", ErrURL, u.Scheme)
 	case u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
-		return nil, fmt.Errorf("%w: a file URL has an absolute path and no host", ErrURL)
+		return nil, fmt.Errorf("%w: a file URL must have an absolute path and no host", ErrURL)
 	case u.Scheme != "file" && u.Host == "":
 		return nil, fmt.Errorf("%w: it has no host", ErrURL)
 	}
@@ -68,7 +68,7 @@ func (s *source) through(proxy string) error {
 	}
 	u, err := url.Parse(proxy)
 	if err != nil || u.Host == "" {
-		return fmt.Errorf("%w: that of the proxy is malformed", ErrURL)
+		return fmt.Errorf("%w: the URL of the proxy is malformed", ErrURL)
 	}
 	if password, ok := u.User.Password(); ok {
 		s.secrets = append(s.secrets, password)

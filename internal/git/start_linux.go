@@ -46,7 +46,7 @@ func awaitHalt(pid int) error {
 		case err != nil:
 			return err
 		case !status.Stopped():
-			return errors.New("it has ended at its start")
+			return errors.New("it ended when it started")
 		}
 		return nil
 	}

@@ -20,7 +20,7 @@ func preReceive(stdin io.Reader, stderr io.Writer, getenv func(string) string, p
 	v, err := ask(stdin, getenv, patience)
 	if err != nil {
 		v = Verdict{Text: fmt.Sprintf("The server could not check this push, so nothing was changed: %v.\n"+
-			"Try again later, and tell an administrator if it goes on.", err)}
+			"Try again later, and tell an administrator if the problem persists.", err)}
 	}
 	if v.Text != "" {
 		fmt.Fprintln(stderr, strings.TrimSuffix(v.Text, "\n"))
@@ -39,20 +39,20 @@ func ask(stdin io.Reader, getenv func(string) string, patience time.Duration) (V
 	}
 	conn, err := (&net.Dialer{Timeout: sendTimeout}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
-		return Verdict{}, errors.New("the part that checks pushes cannot be reached")
+		return Verdict{}, errors.New("the component that checks pushes cannot be reached")
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return Verdict{}, errors.New("the connection cannot be set up")
 	}
 	if err := writePush(conn, token, getenv("GIT_QUARANTINE_PATH"), stdin); errors.Is(err, errMalformed) {
-		return Verdict{}, errors.New("a ref has a name that no ref can have")
+		return Verdict{}, errors.New("a ref has an invalid name")
 	} else if err != nil {
-		return Verdict{}, errors.New("the connection to the part that checks pushes broke")
+		return Verdict{}, errors.New("the connection to the component that checks pushes was lost")
 	}
 	v, err := readVerdict(conn)
 	if err != nil {
-		return Verdict{}, errors.New("the part that checks pushes gave no answer")
+		return Verdict{}, errors.New("the component that checks pushes did not answer")
 	}
 	return v, nil
 }

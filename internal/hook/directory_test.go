@@ -13,8 +13,8 @@ func TestPrepareDir_cannotBeReplaced(t *testing.T) {
 		want string
 	}{
 		"of this user":              {0o755, ""},
-		"of everybody":              {0o777, "others could replace"},
-		"of a group":                {0o775, "others could replace"},
+		"of everybody":              {0o777, "other users could replace"},
+		"of a group":                {0o775, "other users could replace"},
 		"of everybody, with owners": {0o777 | os.ModeSticky, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestPrepareDir_isForThisUserAlone(t *testing.T) {
 		"readable for others": {func(dir string) error { return os.Mkdir(dir, 0o755) }, ""},
 		"writable for a group": {func(dir string) error {
 			return os.Mkdir(dir, 0o700)
-		}, "others can write into"},
+		}, "other users can write to"},
 		"a link": {func(dir string) error {
 			if err := os.Mkdir(dir+"-elsewhere", 0o700); err != nil {
 				return err

@@ -98,7 +98,7 @@ func TestATokenIsGoodForOneQuestion(t *testing.T) {
 	forgotten, forget2 := s.Expect(accept)
 	forget2()
 	for about, token := range map[string]string{"used": token, "forgotten": forgotten, "unknown": "x"} {
-		if code, terminal := run(socket, token, "", ""); code == 0 || !strings.Contains(terminal, "does not know this push") {
+		if code, terminal := run(socket, token, "", ""); code == 0 || !strings.Contains(terminal, "does not recognize this push") {
 			t.Errorf("%s: got %d %q", about, code, terminal)
 		}
 	}
@@ -174,12 +174,12 @@ func TestTheHookFailsClosed(t *testing.T) {
 		"no token":       {"/nonexistent", "", "was not started by the server"},
 		"nobody listens": {"/nonexistent", "t", "cannot be reached"},
 		"cut at once":    {answer(func(net.Conn) {}), "t", "could not check this push"},
-		"cut later":      {answer(func(c net.Conn) { _, _, _ = readPush(c) }), "t", "gave no answer"},
-		"half an answer": {say("accep"), "t", "gave no answer"},
-		"unfinished":     {say("accept"), "t", "gave no answer"},
-		"another answer": {say("accepted\n"), "t", "gave no answer"},
-		"HTTP":           {say("HTTP/1.1 200 OK\n"), "t", "gave no answer"},
-		"silence":        {silentSocket, silentToken, "gave no answer"},
+		"cut later":      {answer(func(c net.Conn) { _, _, _ = readPush(c) }), "t", "did not answer"},
+		"half an answer": {say("accep"), "t", "did not answer"},
+		"unfinished":     {say("accept"), "t", "did not answer"},
+		"another answer": {say("accepted\n"), "t", "did not answer"},
+		"HTTP":           {say("HTTP/1.1 200 OK\n"), "t", "did not answer"},
+		"silence":        {silentSocket, silentToken, "did not answer"},
 		"a bad token":    {silentSocket, "a\nb", "could not check this push"},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestPreReceive_emptyLine(t *testing.T) {
 	const first, second = id1 + " " + id2 + " refs/heads/x\n", id2 + " " + id1 + " refs/heads/main\n"
 	for _, stdin := range []string{first + "\n" + second, first + "\ny\n" + second, "\n" + first, first + second + "\n", "\n"} {
 		token, forget := s.Expect(accept)
-		if code, terminal := run(socket, token, "", stdin); code == 0 || !strings.Contains(terminal, "a name that no ref can have") {
+		if code, terminal := run(socket, token, "", stdin); code == 0 || !strings.Contains(terminal, "an invalid name") {
 			t.Errorf("%q: got %d %q", stdin, code, terminal)
 		}
 		forget()

@@ -56,7 +56,7 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("the path of the hook socket, %s, is longer than %d bytes", path, maxSocketPath)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of the hook socket: %w", err)
+		return nil, fmt.Errorf("creating the directory of the hook socket: %w", err)
 	}
 	switch conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path); {
 	case err == nil:

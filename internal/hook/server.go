@@ -87,7 +87,7 @@ func (s *Server) answer(ctx context.Context, conn net.Conn) {
 		return
 	}
 	token, push, err := readPush(conn)
-	v := Verdict{Text: "The server does not know this push. Nothing was changed."}
+	v := Verdict{Text: "The server does not recognize this push. Nothing was changed."}
 	e := s.take(token)
 	if err != nil {
 		v.Text = err.Error() + ". Nothing was changed."

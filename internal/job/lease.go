@@ -77,7 +77,7 @@ func (q *Queue) next(ctx context.Context) bool {
 	l := &lease{row: r, claimed: claimed, check: make(chan struct{}, 1), progress: r.Progress}
 	tenant, err := fair.ParseKey(r.Tenant)
 	if err != nil {
-		q.options.Log.Error(err, "A task is counted for nobody", "queue", q.options.Name, "key", r.Key)
+		q.options.Log.Error(err, "A task is not counted for any tenant", "queue", q.options.Name, "key", r.Key)
 	}
 	q.mu.Lock()
 	q.held[r.Key], q.last = l, r.Tenant

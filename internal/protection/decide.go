@@ -25,7 +25,7 @@ func Branch(ref string) (name string, ok bool) { return strings.CutPrefix(ref, "
 func Decide(ctx context.Context, rules []Rule, actor Actor, change Change) (Verdict, error) {
 	branch, isBranch := Branch(change.Ref)
 	if !isBranch && !strings.HasPrefix(change.Ref, "refs/tags/") && !strings.HasPrefix(change.Ref, "refs/notes/") {
-		return refuse("%q is kept by the server: only branches, tags and notes can be changed.", change.Ref)
+		return refuse("%q is managed by the server: only branches, tags and notes can be changed.", change.Ref)
 	}
 	if !actor.CanWrite() {
 		return refuse("%s, and changing a repository needs %s.", sentence(actor.describe()), actor.needed())
@@ -109,7 +109,7 @@ func (p protected) decideOwned(ctx context.Context, change Change) (Verdict, err
 
 func (p protected) decideDelete(ctx context.Context, actor Actor, change Change) (Verdict, error) {
 	if change.Via == Push {
-		return refuse("%s, so Git cannot delete it. Whoever may unprotect it can delete it through the API.", p)
+		return refuse("%s, so Git cannot delete it. Users who can unprotect it can delete it through the API.", p)
 	}
 	for _, r := range p.rules {
 		if ok, err := actor.MayUnprotect(ctx, *r); err != nil {

@@ -120,10 +120,10 @@ func TestDecide(t *testing.T) {
 		{"a reporter tags", nil, reporter, "create " + tag, "needs the Developer role"},
 		{"a rule does not reach tags", []Rule{rule("*", noOne)}, developer, "create " + tag, allowed},
 		{"notes", nil, developer, "create refs/notes/commits", allowed},
-		{"a merge request's ref", nil, owner, "create refs/merge-requests/1/head", `"refs/merge-requests/1/head" is kept by the server`},
+		{"a merge request's ref", nil, owner, "create refs/merge-requests/1/head", `"refs/merge-requests/1/head" is managed by the server`},
 		{"another ref, by an administrator", nil, admin, "delete refs/forgeplane/x", "only branches, tags and notes"},
-		{"no namespace", nil, admin, "push HEAD", "kept by the server"},
-		{"the namespace alone", nil, admin, "push refs/heads", "kept by the server"},
+		{"no namespace", nil, admin, "push HEAD", "managed by the server"},
+		{"the namespace alone", nil, admin, "push refs/heads", "managed by the server"},
 
 		// Levels.
 		{"level 30, developer", []Rule{rule("main", developers)}, developer, "push " + main, allowed},

@@ -74,7 +74,7 @@ type Exceeded struct {
 
 // Error is a sentence for the caller.
 func (e *Exceeded) Error() string {
-	return fmt.Sprintf("%s has %d of %d %s. Remove some that are not needed any more, or ask an administrator for a higher limit.", e.Whose, e.Held, e.Limit, e.What)
+	return fmt.Sprintf("%s has %d of %d %s. Remove some that are no longer needed, or ask an administrator for a higher limit.", e.Whose, e.Held, e.Limit, e.What)
 }
 
 // Quota counts what there is in the cache. It is safe for use by several goroutines. Each replica counts for itself, so as many

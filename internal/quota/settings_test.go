@@ -28,7 +28,7 @@ func TestAdmit_namesTheLimitOfEachKindOfSetting(t *testing.T) {
 		done()
 		_, err = q.Admit(t.Context(), o)
 		var exceeded *quota.Exceeded
-		if !errors.As(err, &exceeded) || err.Error() != want+". Remove some that are not needed any more, or ask an administrator for a higher limit." {
+		if !errors.As(err, &exceeded) || err.Error() != want+". Remove some that are no longer needed, or ask an administrator for a higher limit." {
 			t.Errorf("%T: got %v, want %s", o, err, want)
 		}
 	}

@@ -90,7 +90,7 @@ func (s Server) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			if err := s.withdraw(context.WithoutCancel(ctx)); err != nil {
-				s.Log.Error(err, "Taking away the registration of the aggregated API; a manager does so within a minute")
+				s.Log.Error(err, "Removing the registration of the aggregated API; a manager removes it within a minute")
 			}
 			return
 		case <-ticker.C():
@@ -110,11 +110,11 @@ func (s Server) register(ctx context.Context) error {
 	}
 	if s.ExternalName != "" {
 		if err := s.ensureService(ctx); err != nil {
-			return fmt.Errorf("making the Service %s: %w", s.Service, err)
+			return fmt.Errorf("creating the Service %s: %w", s.Service, err)
 		}
 	}
 	if err := s.ensureAPIService(ctx); err != nil {
-		return fmt.Errorf("making the APIService %s: %w", APIService, err)
+		return fmt.Errorf("creating the APIService %s: %w", APIService, err)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (s Server) ensureAPIService(ctx context.Context) error {
 	}
 	if err == nil {
 		if !s.ours(registered) {
-			return errors.New("another installation has registered it")
+			return errors.New("another installation registered it")
 		}
 		if bytes.Equal(registered.Spec.CABundle, want.CABundle) && reflect.DeepEqual(registered.Spec.Service, want.Service) {
 			return nil

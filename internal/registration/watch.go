@@ -72,7 +72,7 @@ func (w *Watch) look(ctx context.Context) error {
 			continue
 		}
 		if err := w.Client.Delete(ctx, l, client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the lease of a server that is gone: %w", err)
+			return fmt.Errorf("deleting the lease of a server that no longer exists: %w", err)
 		}
 	}
 	w.signs = signs

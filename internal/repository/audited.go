@@ -109,7 +109,7 @@ func (h *Handle) Import(ctx context.Context, o git.ImportOptions) error {
 func (h *Handle) imported(ctx context.Context, e *audit.Event) {
 	for ref, err := range h.repo.Refs(ctx, "refs/heads/", "refs/tags/") {
 		if err != nil {
-			e.Refs, e.Rest, e.Reason = nil, nil, "which refs were written could not be found out"
+			e.Refs, e.Rest, e.Reason = nil, nil, "the refs that were written could not be determined"
 			return
 		}
 		e.Add(audit.Ref{Name: ref.Name, New: ref.Object, Result: audit.Done})

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrPending says that the repository of a project is still being created. A later retry may succeed.
-var ErrPending = errors.New("the repository of the project is still being made")
+var ErrPending = errors.New("the repository of the project is still being created")
 
 const (
 	// awaitTimeout limits how long a request waits for the repository of a new project.

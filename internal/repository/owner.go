@@ -86,11 +86,11 @@ func (r *Repositories) Own(ctx context.Context, p *v1alpha1.Project, place func(
 		return nil
 	}
 	if err := os.Mkdir(filepath.Join(s.Spec.Path, owners), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("writing down whose the repository is: %w", err)
+		return fmt.Errorf("recording which project the repository belongs to: %w", err)
 	}
 	// If the machine crashes before the file is durable, Forgeplane writes it again when it starts.
 	if err := replace(file, text, false); err != nil {
-		return fmt.Errorf("writing down whose the repository is: %w", err)
+		return fmt.Errorf("recording which project the repository belongs to: %w", err)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func ownerText(p *v1alpha1.Project, at Place) ([]byte, error) {
 	rec.Metadata.Name, rec.Metadata.Annotations = retained.Name, map[string]string{annotationCluster: string(at.Cluster)}
 	text, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("writing down whose the repository is: %w", err)
+		return nil, fmt.Errorf("recording which project the repository belongs to: %w", err)
 	}
 	return text, nil
 }
@@ -139,7 +139,7 @@ func (o *Owner) Forget() error { return forget(o.file) }
 
 func forget(file string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing what the shard says of a repository: %w", err)
+		return fmt.Errorf("removing the record of a repository on the shard: %w", err)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (r *Repositories) Left(ctx context.Context, p *v1alpha1.Project) (left []*O
 		}
 		some, err := leftOn(s, p)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looking for what an earlier project has left", "storage", s.Name)
+			log.FromContext(ctx).Error(err, "Looking for content that an earlier project left behind", "storage", s.Name)
 		}
 		left = append(left, some...)
 	}
@@ -208,12 +208,12 @@ func list(directory string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listing whose the repositories are: %w", err)
+		return nil, fmt.Errorf("listing which projects the repositories belong to: %w", err)
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return nil, fmt.Errorf("listing whose the repositories are: %w", err)
+		return nil, fmt.Errorf("listing which projects the repositories belong to: %w", err)
 	}
 	return names, nil
 }

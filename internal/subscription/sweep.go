@@ -53,7 +53,7 @@ func (s users) FillIn(ctx context.Context, user database.Subject, o sweep.Known)
 
 // Remove implements sweep.Rows.
 func (s users) Remove(ctx context.Context, user database.Subject) error {
-	return s.remove(ctx, fmt.Sprintf("removing what there is of a former %s", user), without(user))
+	return s.remove(ctx, fmt.Sprintf("removing the activity of a former %s", user), without(user))
 }
 
 // without are the rows of a user without a UID.

@@ -84,7 +84,7 @@ func (s *Sweeper) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := errors.Join(s.Look(ctx), s.expire(ctx)); err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Looking for activity of objects that are gone")
+			s.log.Error(err, "Looking for activity of deleted objects")
 		}
 		select {
 		case <-ctx.Done():
@@ -151,7 +151,7 @@ func (l *look) at(ctx context.Context, o Objects, subject database.Subject) erro
 func Subjects(ctx context.Context, d *database.DB, row any, after database.Subject) ([]database.Subject, error) {
 	var ids []int64
 	var uids []types.UID
-	attempt := fmt.Sprintf("listing what there is of each %s", after.Kind)
+	attempt := fmt.Sprintf("listing the activity of each %s", after.Kind)
 	err := d.Read(ctx, attempt, func(ctx context.Context, db bun.IDB) error {
 		return db.NewSelect().Model(row).Distinct().Column("subject_id", "subject_uid").Where("subject_kind = ?", after.Kind).
 			Where("(subject_id, subject_uid) > (?, ?)", after.ID, after.UID).

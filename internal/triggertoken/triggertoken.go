@@ -40,7 +40,7 @@ func Check(value []byte) error {
 	}
 	for _, c := range value {
 		if c <= ' ' || c > '~' {
-			return errors.New("with white space, a line end or other characters that are not visible ASCII")
+			return errors.New("with white space, a line break or other characters that are not visible ASCII")
 		}
 	}
 	return nil

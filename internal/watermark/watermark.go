@@ -103,7 +103,7 @@ func (w *Watermark) note() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := w.store.Wrote(ctx, w.server, revisions); err != nil {
-		w.log.Error(err, "Telling other servers what was written")
+		w.log.Error(err, "Announcing writes to other servers")
 		return false
 	}
 	return true
@@ -119,7 +119,7 @@ func (w *Watermark) check() bool {
 	defer cancel()
 	revisions, err := w.store.WrittenByOthers(ctx, w.server, lately)
 	if err != nil {
-		w.log.V(1).Info("what other servers have written is not known", "reason", err.Error())
+		w.log.V(1).Info("the writes of other servers are not known", "reason", err.Error())
 		return false
 	}
 	w.await(revisions)

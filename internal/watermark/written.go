@@ -47,7 +47,7 @@ func (w *Written) Wrote(ctx context.Context, server string, revisions map[string
 	for kind, revision := range revisions {
 		rows = append(rows, written{Server: server, Kind: kind, Revision: revision, WrittenAt: now})
 	}
-	return w.db.Write(ctx, "noting what was written", func(ctx context.Context, db bun.IDB) error {
+	return w.db.Write(ctx, "recording writes", func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewInsert().Model(&rows).On("CONFLICT (server, kind) DO UPDATE").
 			Set("revision = EXCLUDED.revision").Set("written_at = EXCLUDED.written_at").Exec(ctx)
 		return err
@@ -73,7 +73,7 @@ func (w *Written) WrittenByOthers(ctx context.Context, server string, while time
 
 // Forget removes what is noted of servers that have written nothing for an hour.
 func (w *Written) Forget(ctx context.Context) error {
-	return w.db.Write(ctx, "forgetting servers that are gone", func(ctx context.Context, db bun.IDB) error {
+	return w.db.Write(ctx, "removing servers that no longer exist", func(ctx context.Context, db bun.IDB) error {
 		_, err := db.NewDelete().Model((*written)(nil)).Where("written_at < ?", w.clock.Now().Add(-forgetServer).UTC()).Exec(ctx)
 		return err
 	})

@@ -166,7 +166,7 @@ func (b *bench) commit(ctx context.Context) (string, error) {
 	}
 	commit, err := client.Run(ctx, b.settings.checkout, nil, "describe", "--always", "--dirty", "--abbrev=12")
 	if err != nil {
-		return "", fmt.Errorf("the checkout is to be a Git repository with a commit: %w", err)
+		return "", fmt.Errorf("the checkout must be a Git repository with a commit: %w", err)
 	}
 	return commit, nil
 }

@@ -132,7 +132,7 @@ func (c *content) look(ctx context.Context) error {
 	}
 	c.line = strings.Fields(line)
 	if least := compared + contentRounds; len(c.line) < least {
-		return fmt.Errorf("main has %d commits, and is to have %d at least", len(c.line), least)
+		return fmt.Errorf("main has %d commits and must have at least %d", len(c.line), least)
 	}
 	files, err := c.git(ctx, "ls-tree", "-r", "--name-only", "main", "directory-07/")
 	if err != nil {

@@ -26,7 +26,7 @@ var _ = Describe("A Kubernetes identity", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = c.Users.DeleteUser(u.ID)
 		Expect(err).NotTo(HaveOccurred())
-		noUser := `403 {"message":"403 Forbidden - Your Kubernetes identity acts as no user: a User has to name it in spec.kubernetes.username"}`
+		noUser := `403 {"message":"403 Forbidden - Your Kubernetes identity is not linked to a user: a User must name it in spec.kubernetes.username"}`
 		Expect(answered(send(c, "GET user", ""))).To(Equal(noUser))
 		Expect(answered(send(c, "POST projects", `{"name":"Mine"}`))).To(Equal(noUser))
 		Expect(answered(send(c, fmt.Sprintf("POST projects/%d/triggers", p.ID), `{"description":"Mine"}`))).To(Equal(noUser))

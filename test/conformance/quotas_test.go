@@ -154,7 +154,7 @@ var _ = throughEachDoor("A namespace with the ResourceQuota of the documentation
 		b := d.newBounded()
 		b.use(true)
 		refused := func(what corev1.ResourceName) string {
-			return `403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace allows no more: ` + b.exceeded(what) + `"}`
+			return `403 {"message":"403 Forbidden - The ResourceQuota of the Kubernetes namespace does not allow more: ` + b.exceeded(what) + `"}`
 		}
 		// kube-apiserver learns of a quota in its own time.
 		Eventually(func() string { return b.post(d, quotaOfLabels) }).WithTimeout(soon).WithPolling(polling).Should(Equal(refused(quotaOfLabels)))

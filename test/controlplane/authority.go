@@ -48,7 +48,7 @@ func loadAuthority(path string) (*authority, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("reading the authority %s: its key is no ECDSA key", path)
+		return nil, fmt.Errorf("reading the authority %s: its key is not an ECDSA key", path)
 	}
 	return &authority{certificate: pair.Leaf, key: key}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/forgeplane/forgeplane/test/terminal"
 )
 
-const unavailable = "The repository is not available. Please try again later, and tell an administrator if it goes on."
+const unavailable = "The repository is not available. Please try again later, and tell an administrator if the problem persists."
 
 var _ = Describe("A hook", Ordered, func() {
 	var clone terminal.Terminal
@@ -43,8 +43,8 @@ var _ = Describe("A hook", Ordered, func() {
 
 	It("that cannot reach the server lets nothing through, until Forgeplane is started again", func() {
 		Expect(os.Remove(filepath.Join(machine.options.Data, "run", "hook.sock"))).To(Succeed())
-		expectClosed("remote: The server could not check this push, so nothing was changed: the part that checks pushes cannot be reached.",
-			"remote: Try again later, and tell an administrator if it goes on.")
+		expectClosed("remote: The server could not check this push, so nothing was changed: the component that checks pushes cannot be reached.",
+			"remote: Try again later, and tell an administrator if the problem persists.")
 		machine.stop()
 		machine.start()
 		clone.MustPush("main")
@@ -55,7 +55,7 @@ var _ = Describe("A hook", Ordered, func() {
 		hidden := checkout.Program("hidden")
 		Expect(os.Rename(checkout.Program("forgeplane-hook"), hidden)).To(Succeed())
 		clone.Commit("third.txt", "Third.\n")
-		expectClosed("remote: The server failed. Please try again later, and tell an administrator if it goes on.")
+		expectClosed("remote: The server failed. Please try again later, and tell an administrator if the problem persists.")
 		Expect(os.Rename(hidden, checkout.Program("forgeplane-hook"))).To(Succeed())
 		clone.MustPush("main")
 		before = clone.Git("ls-remote", "origin")
@@ -64,7 +64,7 @@ var _ = Describe("A hook", Ordered, func() {
 	It("that cannot be executed lets nothing through", func() {
 		Expect(os.Chmod(checkout.Program("forgeplane-hook"), 0o644)).To(Succeed())
 		clone.Commit("fourth.txt", "Fourth.\n")
-		expectClosed("remote: The server failed. Please try again later, and tell an administrator if it goes on.")
+		expectClosed("remote: The server failed. Please try again later, and tell an administrator if the problem persists.")
 		Expect(os.Chmod(checkout.Program("forgeplane-hook"), 0o755)).To(Succeed())
 		clone.MustPush("main")
 	})

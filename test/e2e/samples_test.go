@@ -86,7 +86,7 @@ var _ = Describe("The samples", Ordered, func() {
 
 	It("refuse to delete the default branch, and tell why", func() {
 		screen := terminal.Readable(max.Fail("git", "push", "origin", ":refs/heads/main"))
-		Expect(screen).To(ContainSubstring("so Git cannot delete it. Whoever may unprotect it can delete it through the API.\n"))
+		Expect(screen).To(ContainSubstring("so Git cannot delete it. Users who can unprotect it can delete it through the API.\n"))
 		Expect(max.Git("ls-remote", "origin", "refs/heads/main")).NotTo(BeEmpty())
 	})
 

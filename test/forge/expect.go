@@ -30,7 +30,7 @@ func (f *Forge) Reconcile(obj v1alpha1.Object) (reconcile.Result, error) {
 	written, told, files := f.cluster.writes.count(), len(f.Events()), f.tree()
 	before := obj.GetResourceVersion()
 	_, _ = f.ReconcileOnce(obj)
-	Expect(f.cluster.writes.since(written)).To(BeEmpty(), "what a second reconcile of %s wrote", f.show(obj))
+	Expect(f.cluster.writes.since(written)).To(BeEmpty(), "a second reconcile of %s wrote something", f.show(obj))
 	Expect(f.Events()[told:]).To(BeEmpty(), "the events of a second reconcile of %s", f.show(obj))
 	Expect(f.tree()).To(Equal(files), "the storages after a second reconcile of %s", f.show(obj))
 	Expect(obj.GetResourceVersion()).To(Equal(before), "the version of %s after a second reconcile", f.show(obj))
@@ -41,7 +41,7 @@ func (f *Forge) Reconcile(obj v1alpha1.Object) (reconcile.Result, error) {
 // loses its UID.
 func (f *Forge) ReconcileOnce(obj v1alpha1.Object) (reconcile.Result, error) {
 	GinkgoHelper()
-	Expect(f.running).To(BeNil(), "the controllers run: nothing is to come between them")
+	Expect(f.running).To(BeNil(), "the controllers run: nothing must interfere with them")
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	result, err := f.controllers[f.kind(obj)].Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})

@@ -132,7 +132,7 @@ func (f *Forge) ExpectRestartWritesNothing() {
 	files := f.tree()
 	r := f.Run()
 	r.ExpectIdle()
-	Expect(r.Writes.All()).To(BeEmpty(), "what the controllers wrote after a restart")
+	Expect(r.Writes.All()).To(BeEmpty(), "the controllers wrote something after a restart")
 	Expect(f.tree()).To(Equal(files), "the storages after a restart")
 }
 

@@ -35,11 +35,11 @@ func lawful(obj v1alpha1.Object) error {
 		case c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionReconciling && c.Type != v1alpha1.ConditionStalled:
 			complain("there is no condition %s", c.Type)
 		case c.Type != v1alpha1.ConditionReady && c.Status != metav1.ConditionTrue:
-			complain("%s is there and not true", c.Type)
+			complain("%s is present and not true", c.Type)
 		case c.Status == metav1.ConditionUnknown:
 			complain("%s is unknown", c.Type)
 		case c.ObservedGeneration > s.ObservedGeneration:
-			complain("%s speaks of generation %d, the status of %d", c.Type, c.ObservedGeneration, s.ObservedGeneration)
+			complain("%s describes generation %d, the status of %d", c.Type, c.ObservedGeneration, s.ObservedGeneration)
 		case c.Reason == "":
 			complain("%s has no reason", c.Type)
 		case c.Type != v1alpha1.ConditionReady && c.Message == "":
@@ -61,7 +61,7 @@ func lawful(obj v1alpha1.Object) error {
 		complain("it is not Ready, and neither Reconciling nor Stalled")
 	case reconciling != nil && (reconciling.Reason != ready.Reason || reconciling.Message != ready.Message),
 		stalled != nil && (stalled.Reason != ready.Reason || stalled.Message != ready.Message):
-		complain("Ready gives another reason than Reconciling or Stalled")
+		complain("the reason of Ready differs from that of Reconciling or Stalled")
 	}
 	return errors.Join(problems...)
 }
@@ -76,7 +76,7 @@ func checkStatus(obj v1alpha1.Object) error {
 	}
 	for _, c := range s.Conditions {
 		if c.ObservedGeneration != obj.GetGeneration() {
-			problems = append(problems, fmt.Errorf("%s speaks of generation %d of %d", c.Type, c.ObservedGeneration, obj.GetGeneration()))
+			problems = append(problems, fmt.Errorf("%s describes generation %d of %d", c.Type, c.ObservedGeneration, obj.GetGeneration()))
 		}
 	}
 	judged, err := judge(obj)
@@ -189,5 +189,5 @@ func (w *statusWatch) expectLawful() {
 	defer w.lock.Unlock()
 	problems := w.problems
 	w.problems = nil
-	Expect(problems).To(BeEmpty(), "what was wrong with statuses that controllers wrote")
+	Expect(problems).To(BeEmpty(), "problems in the statuses that controllers wrote")
 }

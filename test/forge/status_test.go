@@ -51,14 +51,14 @@ func TestLawsOfStatus(t *testing.T) {
 		"ready and reconciling":         {seen(4, isReady, reconciling), "still Reconciling or Stalled", ""},
 		"ready and stalled":             {seen(4, isReady, isStalled), "still Reconciling or Stalled", ""},
 		"reconciling and stalled":       {seen(4, notReady, reconciling, isStalled), "Reconciling and Stalled at once", ""},
-		"Stalled false":                 {seen(4, isReady, condition("Stalled", no, "Ready", "x", 4)), "Stalled is there and not true", ""},
+		"Stalled false":                 {seen(4, isReady, condition("Stalled", no, "Ready", "x", 4)), "Stalled is present and not true", ""},
 		"with two reasons":              {seen(4, notReady, condition("Stalled", yes, "Other", "by bob", 4)), "another reason", ""},
 		"with two messages":             {seen(4, notReady, condition("Stalled", yes, "Taken", "by eve", 4)), "another reason", ""},
 		"with a condition of its own":   {seen(4, isReady, condition("Happy", yes, "Yes", "x", 4)), "there is no condition Happy", ""},
 		"without a reason":              {seen(4, condition("Ready", yes, "", "", 4)), "Ready has no reason", ""},
 		"without a message":             {seen(4, condition("Ready", no, "Taken", "", 4), condition("Stalled", yes, "Taken", "", 4)), "Stalled has no message", ""},
-		"a condition of another time":   {seen(4, condition("Ready", yes, "Ready", "", 3)), "", "Ready speaks of generation 3 of 4"},
-		"a condition ahead of the rest": {seen(3, condition("Ready", yes, "Ready", "", 4)), "Ready speaks of generation 4, the status of 3", ""},
+		"a condition of another time":   {seen(4, condition("Ready", yes, "Ready", "", 3)), "", "Ready describes generation 3 of 4"},
+		"a condition ahead of the rest": {seen(3, condition("Ready", yes, "Ready", "", 4)), "Ready describes generation 4, the status of 3", ""},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (f *Family) self(ctx context.Context, s auth.Instance, _ *endpoint.None) (T
 }
 
 type rotateRequest struct {
-	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the new token ends to be accepted; in a week when omitted."`
+	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the new token is no longer accepted; a week from now when omitted."`
 }
 
 func (f *Family) rotate(ctx context.Context, s auth.Record[owned], r *rotateRequest) (NewToken, error) {

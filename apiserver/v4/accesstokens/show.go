@@ -12,7 +12,7 @@ import (
 // Token is a personal access token.
 type Token struct {
 	ID          int64                 `json:"id"`
-	Name        string                `json:"name" doc:"What the token is for."`
+	Name        string                `json:"name" doc:"Purpose of the token."`
 	Description *string               `json:"description" doc:"Always null."`
 	Revoked     bool                  `json:"revoked"`
 	CreatedAt   endpoint.Time         `json:"created_at"`

@@ -29,9 +29,9 @@ const (
 )
 
 type createRequest struct {
-	Name      string                       `param:"name" required:"" doc:"What the token is for."`
-	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" doc:"What the token may be used for."`
-	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day on which the token ends to be accepted; in a year when omitted."`
+	Name      string                       `param:"name" required:"" doc:"Purpose of the token."`
+	Scopes    []string                     `param:"scopes" required:"" comma:"" values:"api,read_api,read_user,read_repository,write_repository,read_registry,write_registry,sudo" doc:"Purposes for which the token can be used."`
+	ExpiresAt endpoint.Optional[time.Time] `param:"expires_at" doc:"Day from which the token is no longer accepted; a year from now when omitted."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.User, r *createRequest) (NewToken, error) {

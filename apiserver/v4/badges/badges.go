@@ -133,7 +133,7 @@ func (f *Family) render(ctx context.Context, s auth.Project, r *renderRequest) (
 type createRequest struct {
 	LinkURL  string `param:"link_url" required:"" doc:"Where the badge leads."`
 	ImageURL string `param:"image_url" required:"" doc:"Where the image is."`
-	Name     string `param:"name" doc:"What people call the badge."`
+	Name     string `param:"name" doc:"Display name of the badge."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Badge, error) {
@@ -159,7 +159,7 @@ type updateRequest struct {
 	BadgeID  int64                     `param:"badge_id" doc:"Id of the badge."`
 	LinkURL  endpoint.Optional[string] `param:"link_url" doc:"Where the badge leads."`
 	ImageURL endpoint.Optional[string] `param:"image_url" doc:"Where the image is."`
-	Name     endpoint.Optional[string] `param:"name" doc:"What people call the badge; null for nothing."`
+	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the badge; null removes it."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Badge, error) {

@@ -19,7 +19,7 @@ type Preview struct {
 type Badge struct {
 	ID int64 `json:"id"`
 	Preview
-	Kind string `json:"kind" doc:"project, or group for one that is declared for a group above."`
+	Kind string `json:"kind" doc:"project, or group for a badge of a parent group."`
 }
 
 // show renders what is declared now, which the status may still have to follow.

@@ -18,7 +18,7 @@ type createRequest struct {
 	StartBranch   string   `param:"start_branch" doc:"The branch that the commit begins at, if it is for a new one."`
 	StartSHA      string   `param:"start_sha" doc:"Id of the commit that it begins at, in place of start_branch."`
 	StartProject  string   `param:"start_project" doc:"The project that it begins in: this one."`
-	Actions       []action `param:"actions" required:"" doc:"What it does, one after the other."`
+	Actions       []action `param:"actions" required:"" doc:"Changes of the commit, in this order."`
 	AuthorEmail   string   `param:"author_email" doc:"The author's address; the caller's if it is not given."`
 	AuthorName    string   `param:"author_name" doc:"The author's name; the caller's if it is not given."`
 	Stats         bool     `param:"stats" default:"true" doc:"Whether to count the changed lines."`
@@ -27,11 +27,11 @@ type createRequest struct {
 
 // action is what a commit does to a file.
 type action struct {
-	Action          string                    `param:"action" required:"" values:"create,update,delete,move,chmod" doc:"What to do."`
+	Action          string                    `param:"action" required:"" values:"create,update,delete,move,chmod" doc:"Kind of change."`
 	FilePath        string                    `param:"file_path" required:"" doc:"Path of the file from the root of the repository."`
 	PreviousPath    endpoint.Optional[string] `param:"previous_path" doc:"Path of the file that is moved."`
 	Content         endpoint.Optional[string] `param:"content" doc:"The content; a file that is moved keeps its own if it is not given."`
-	Encoding        string                    `param:"encoding" values:"text,base64" default:"text" doc:"That of the content."`
+	Encoding        string                    `param:"encoding" values:"text,base64" default:"text" doc:"Encoding of the content."`
 	LastCommitID    string                    `param:"last_commit_id" doc:"Id of the commit that is expected to have changed the file last."`
 	ExecuteFilemode endpoint.Optional[bool]   `param:"execute_filemode" doc:"Whether the file can be executed."`
 }

@@ -14,14 +14,14 @@ import (
 type Listed struct {
 	commit.Commit
 
-	Stats *Stats `json:"stats,omitempty" doc:"Only where they are asked for."`
+	Stats *Stats `json:"stats,omitempty" doc:"Present only on request."`
 }
 
 // Detail is a commit by itself.
 type Detail struct {
 	Listed
 
-	Status       *string   `json:"status" doc:"That of the last pipeline: always null."`
+	Status       *string   `json:"status" doc:"Status of the last pipeline: always null."`
 	LastPipeline *Pipeline `json:"last_pipeline" doc:"Always null."`
 	ProjectID    int64     `json:"project_id"`
 }

@@ -43,7 +43,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/projects/{id}/deploy_keys/{key_id}", f.get).Needs(auth.ReadDeployKeys).
 			Doc("Get a deploy key of a project."),
 		endpoint.Post("/projects/{id}/deploy_keys", f.create).Needs(auth.WriteDeployKeys).
-			Doc("Add a deploy key to a project; the one that is there when the project has the key already."),
+			Doc("Add a deploy key to a project. If the project has the key already, get it."),
 		endpoint.Post("/projects/{id}/deploy_keys/{key_id}/enable", f.enable).Needs(auth.WriteDeployKeys).Asks(auth.ReadDeployKeys).
 			Doc("Add a deploy key of another project, in which the caller may see it, to read with."),
 		endpoint.Put("/projects/{id}/deploy_keys/{key_id}", f.update).Needs(auth.WriteDeployKeys).
@@ -97,7 +97,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *keyRequest) (Key, e
 }
 
 type createRequest struct {
-	Title     string                    `param:"title" required:"" doc:"What the key is for."`
+	Title     string                    `param:"title" required:"" doc:"Purpose of the key."`
 	Key       string                    `param:"key" required:"" doc:"Public key in the form of an authorized_keys line."`
 	CanPush   bool                      `param:"can_push" doc:"Whether the key may push."`
 	ExpiresAt endpoint.Optional[string] `param:"expires_at" doc:"Refused: deploy keys do not expire."`
@@ -167,7 +167,7 @@ func (f *Family) add(ctx context.Context, s auth.Project, title, publicKey strin
 
 type updateRequest struct {
 	KeyID   int64                     `param:"key_id" doc:"Id of the deploy key."`
-	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" doc:"What the key is for."`
+	Title   endpoint.Optional[string] `param:"title" atLeastOne:"change" doc:"Purpose of the key."`
 	CanPush endpoint.Optional[bool]   `param:"can_push" atLeastOne:"change" doc:"Whether the key may push."`
 }
 

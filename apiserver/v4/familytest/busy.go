@@ -49,7 +49,7 @@ func (s *Shop) Hold(t *testing.T, write func(context.Context, *git.Repository, i
 	return repository.New(engine, s.Catalog), func() {
 		stop()
 		if err := <-ended; err == nil {
-			t.Error("what nobody takes was written")
+			t.Error("an answer that nobody reads was written")
 		}
 	}
 }

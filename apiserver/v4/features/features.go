@@ -41,7 +41,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Post("/features/{name}", f.set).
 			Doc("Turn a feature on or off, for everybody."),
 		endpoint.Delete("/features/{name}", f.unset).
-			Doc("Forget whether a feature was turned on or off: it is again as the command line has it, or by default."),
+			Doc("Remove the setting of a feature. The setting of the command line or the default applies again."),
 	}
 	for _, e := range table {
 		e.Needs(auth.AdminInstance)
@@ -110,7 +110,7 @@ func (f *Family) definitions(context.Context, auth.Instance, *endpoint.None) ([]
 
 type setRequest struct {
 	Name  string `param:"name" doc:"Name of the feature."`
-	Value bool   `param:"value" required:"" doc:"Whether it is to be on."`
+	Value bool   `param:"value" required:"" doc:"Whether the feature is on."`
 
 	Key          string `param:"key" doc:"Refused: a feature is on for all requests or none."`
 	FeatureGroup string `param:"feature_group" doc:"Refused: a feature is on for all or nobody."`
@@ -125,9 +125,9 @@ func (f *Family) set(ctx context.Context, s auth.Instance, r *setRequest) (Featu
 	d, known := feature.Find(r.Name)
 	switch {
 	case !known:
-		return Feature{}, endpoint.BadRequest("There is no feature of this name: it must be one of " + feature.Names())
+		return Feature{}, endpoint.BadRequest("The feature does not exist: name one of " + feature.Names())
 	case r.Key+r.FeatureGroup+r.User+r.Group+r.Namespace+r.Project+r.Repository != "":
-		return Feature{}, endpoint.BadRequest("A feature is on for all or nobody, not for some requests, users, groups or projects")
+		return Feature{}, endpoint.BadRequest("A feature is on or off for everyone: it cannot be on for only some requests, users, groups or projects")
 	}
 	err := f.change(ctx, s, func(values map[string]string) { values[r.Name] = feature.Value(r.Value) })
 	if err != nil {

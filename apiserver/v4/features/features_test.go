@@ -60,9 +60,9 @@ func TestFeatures_areTurnedOnAndOffAndForgotten(t *testing.T) {
 
 func TestFeatures_whatIsRefused(t *testing.T) {
 	f := serve(t)
-	const all = `400 {"message":"400 Bad request - A feature is on for all or nobody, not for some requests, users, groups or projects"}`
+	const all = `400 {"message":"400 Bad request - A feature is on or off for everyone: it cannot be on for only some requests, users, groups or projects"}`
 	for _, tt := range []struct{ as, request, body, want string }{
-		{"root", "POST /features/dark_mode", `{"value":true}`, `400 {"message":"400 Bad request - There is no feature of this name: it must be one of ` + feature.Names() + `"}`},
+		{"root", "POST /features/dark_mode", `{"value":true}`, `400 {"message":"400 Bad request - The feature does not exist: name one of ` + feature.Names() + `"}`},
 		{"root", "POST /features/mr_approved_filter", "", `400 {"error":"value is missing"}`},
 		{"root", "POST /features/mr_approved_filter", `{"value":25}`, `400 {"error":"value is invalid"}`},
 		{"root", "POST /features/mr_approved_filter", `{"value":true,"key":"percentage_of_actors"}`, all},

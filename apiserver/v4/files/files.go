@@ -39,7 +39,7 @@ var readers = []string{"api", "read_api", "read_repository"}
 func (f *Family) Table() endpoint.Table {
 	return endpoint.Table{
 		endpoint.Get("/projects/{id}/repository/files/{file_path}", f.get).Needs(auth.ReadCode).
-			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file, with its content. For HEAD, what there is to know of it, in headers."),
+			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get a file, with its content. For HEAD, only its properties, in headers."),
 		endpoint.Get("/projects/{id}/repository/files/{file_path}/raw", f.raw).Needs(auth.ReadCode).
 			Anonymous(endpoint.Served).Scopes(readers...).Doc("Get the content of a file as it is."),
 		endpoint.Post("/projects/{id}/repository/files/{file_path}", f.create).Needs(auth.PushCode).
@@ -51,7 +51,7 @@ func (f *Family) Table() endpoint.Table {
 	}
 }
 
-// the name of the limit for large files
+// The name of the limit for large files.
 const what = "file"
 
 // find returns the file at a path of a revision, and its content.

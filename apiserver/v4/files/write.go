@@ -31,7 +31,7 @@ type change struct {
 // content is the requested content of a file.
 type content struct {
 	Content         string                  `param:"content" required:"" doc:"The content."`
-	Encoding        string                  `param:"encoding" values:"text,base64" default:"text" doc:"That of the content."`
+	Encoding        string                  `param:"encoding" values:"text,base64" default:"text" doc:"Encoding of the content."`
 	ExecuteFilemode endpoint.Optional[bool] `param:"execute_filemode" doc:"Whether the file can be executed."`
 }
 

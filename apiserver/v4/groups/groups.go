@@ -51,7 +51,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put("/groups/{id}", f.update).Needs(auth.AdminGroup).Doc("Change a group."),
 		endpoint.Delete("/groups/{id}", f.remove).Needs(auth.AdminGroup).Status(http.StatusAccepted).
 			Conditional().Doc("Remove a group."),
-		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("List the groups right below a group."),
+		endpoint.Get("/groups/{id}/subgroups", f.subgroups).Needs(auth.ReadGroup).Anonymous(endpoint.Served).Doc("List the direct subgroups of a group."),
 		endpoint.Get("/namespaces", f.namespaces).Doc("List the namespaces in which the caller is a member."),
 		endpoint.Get("/namespaces/{namespace}", f.namespace).Asks(auth.ReadGroup).Doc("Get a namespace by id or full path."),
 	}
@@ -62,10 +62,10 @@ func (f *Family) get(_ context.Context, s auth.Group, _ *endpoint.None) (Group, 
 }
 
 type createRequest struct {
-	Name        string                   `param:"name" required:"" blank:"refuse" doc:"What people call the group."`
+	Name        string                   `param:"name" required:"" blank:"refuse" doc:"Display name of the group."`
 	Path        string                   `param:"path" required:"" blank:"refuse" doc:"Its segment of the full path."`
-	Description string                   `param:"description" doc:"What it is for."`
-	Visibility  string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Who may see it."`
+	Description string                   `param:"description" doc:"Purpose of the group."`
+	Visibility  string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Users who can see the group."`
 	ParentID    endpoint.Optional[int64] `param:"parent_id" doc:"Id of the group above."`
 }
 
@@ -170,10 +170,10 @@ func (f *Family) free(ctx context.Context, above []*v1alpha1.Group, path string)
 func taken() error { return endpoint.Invalid(map[string][]string{"path": {"has already been taken"}}) }
 
 type updateRequest struct {
-	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the group."`
+	Name        endpoint.Optional[string] `param:"name" blank:"refuse" doc:"Display name of the group."`
 	Path        endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
-	Description endpoint.Optional[string] `param:"description" doc:"What it is for."`
-	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it."`
+	Description endpoint.Optional[string] `param:"description" doc:"Purpose of the group."`
+	Visibility  endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the group."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.Group, r *updateRequest) (Group, error) {

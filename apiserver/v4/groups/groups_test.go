@@ -293,7 +293,7 @@ func (a applied) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 func TestAGroupStaysWhenAProjectBelowIsNotForRESTCallersToRemove(t *testing.T) {
 	for policy, want := range map[v1alpha1.RESTWrites]string{
 		v1alpha1.RESTWritesAllow:  `202 {"message":"202 Accepted"}`,
-		v1alpha1.RESTWritesRefuse: `403 {"message":"403 Forbidden - acme/web/kept: the project refuses changes over REST: they are declared elsewhere"}`,
+		v1alpha1.RESTWritesRefuse: `403 {"message":"403 Forbidden - acme/web/kept: the project does not accept changes over REST: they are declared elsewhere"}`,
 		v1alpha1.RESTWritesRefuseDeclared: `403 {"message":"403 Forbidden - acme/web/kept: ` +
 			`this is managed by gitops, so a change over REST would be undone: change it there"}`,
 	} {

@@ -61,7 +61,7 @@ type Settings struct {
 
 // Addition is "Allowlist add result" of the core interface document.
 type Addition struct {
-	SourceProjectID int64 `json:"source_project_id" doc:"The project that the list is of."`
+	SourceProjectID int64 `json:"source_project_id" doc:"The project that owns the list."`
 	TargetProjectID int64 `json:"target_project_id" doc:"The project that was added."`
 }
 

@@ -81,7 +81,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Delete("/projects/{id}/labels", f.removeNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Conditional().Doc("Remove a label that a parameter names. Deprecated."),
 		endpoint.Put("/projects/{id}/labels/{label_id}/promote", f.promote).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
-			Doc("Make a label of a project one of its group, and of all projects right in that."),
+			Doc("Turn a label of a project into a label of its group, which replaces it in all projects directly in the group."),
 		endpoint.Put("/projects/{id}/labels/promote", f.promoteNamed).Needs(auth.WriteLabels).Asks(auth.WriteGroupLabels).
 			Doc("Make a label that a parameter names one of the group. Deprecated."),
 		endpoint.Post("/projects/{id}/labels/{label_id}/subscribe", f.subscribe).Needs(auth.ReadLabels).

@@ -20,7 +20,7 @@ import (
 type createRequest struct {
 	Name        string                   `param:"name" required:"" doc:"Title of the label, without commas."`
 	Color       string                   `param:"color" required:"" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
-	Description string                   `param:"description" doc:"What it is for, in Markdown."`
+	Description string                   `param:"description" doc:"Purpose of the label, in Markdown."`
 	Priority    endpoint.Optional[int32] `param:"priority" doc:"Priority in the project, 0 the highest."`
 }
 
@@ -64,7 +64,7 @@ func (f *Family) declare(ctx context.Context, of auth.Subject, l *v1alpha1.Label
 type changes struct {
 	NewName     endpoint.Optional[string] `param:"new_name" atLeastOne:"change" doc:"Another title."`
 	Color       endpoint.Optional[string] `param:"color" atLeastOne:"change" doc:"#RGB or #RRGGBB, or the name of a color of CSS."`
-	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"What it is for, in Markdown."`
+	Description endpoint.Optional[string] `param:"description" atLeastOne:"change" doc:"Purpose of the label, in Markdown."`
 	Priority    endpoint.Optional[int32]  `param:"priority" atLeastOne:"change" doc:"Priority in the project, 0 the highest; null removes it."`
 }
 

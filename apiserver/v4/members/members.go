@@ -55,7 +55,7 @@ func table[S auth.Form](f *Family, path, of string, read, write endpoint.Ability
 		endpoint.Get(path+"/{user_id}", auth.On[S](f.get)).Needs(read).Anonymous(endpoint.Served).
 			Doc("Get a member of " + of + " itself."),
 		endpoint.Get(path+"/all/{user_id}", auth.On[S](f.getAll)).Needs(read).Anonymous(endpoint.Served).
-			Doc("Get a member of " + of + ", be he inherited."),
+			Doc("Get a member of " + of + ", direct or inherited."),
 		endpoint.Post(path, auth.On[S](f.add)).Needs(write).
 			Doc("Add a member to " + of + "."),
 		endpoint.Put(path+"/{user_id}", auth.On[S](f.update)).Needs(write).

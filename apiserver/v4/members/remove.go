@@ -14,7 +14,7 @@ import (
 )
 
 type removeRequest struct {
-	SkipSubresources bool `param:"skip_subresources" doc:"Whether to leave the user what he was given in the groups and projects below the group."`
+	SkipSubresources bool `param:"skip_subresources" doc:"Whether to keep the user's memberships in the groups and projects below the group."`
 }
 
 // whom is the user whose membership is removed, if they have one. Users own their memberships.

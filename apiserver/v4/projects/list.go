@@ -29,7 +29,7 @@ type listRequest struct {
 	Membership       bool                     `param:"membership" doc:"Only projects in which the caller is a member."`
 	Archived         endpoint.Optional[bool]  `param:"archived" doc:"Only projects that are archived, or only others."`
 	MinAccessLevel   endpoint.Optional[int]   `param:"min_access_level" values:"10,20,30,40,50" doc:"Only projects in which the caller has at least this role."`
-	OrderBy          string                   `param:"order_by" values:"id,name,path,created_at,updated_at,last_activity_at" default:"created_at" doc:"What the list is in order of."`
+	OrderBy          string                   `param:"order_by" values:"id,name,path,created_at,updated_at,last_activity_at" default:"created_at" doc:"Field that orders the list."`
 	Sort             string                   `param:"sort" values:"asc,desc" default:"desc" doc:"Whether the order goes up or down."`
 	Simple           bool                     `param:"simple" doc:"Whether the projects are shown without their settings and state."`
 	Pagination       string                   `param:"pagination" values:"legacy,keyset" default:"legacy" doc:"keyset pages by id."`

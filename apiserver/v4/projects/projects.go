@@ -83,11 +83,11 @@ func viewed(s auth.Subject, a auth.Access) viewer {
 }
 
 type createRequest struct {
-	Name              string                   `param:"name" doc:"What people call the project; the path when omitted."`
+	Name              string                   `param:"name" doc:"Display name of the project; the path when omitted."`
 	Path              string                   `param:"path" doc:"Its segment of the full path; made from the name when omitted."`
 	NamespaceID       endpoint.Optional[int64] `param:"namespace_id" doc:"Id of the group; the caller's own namespace when omitted."`
-	Description       string                   `param:"description" doc:"What it is for."`
-	Visibility        string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Who may see it."`
+	Description       string                   `param:"description" doc:"Purpose of the project."`
+	Visibility        string                   `param:"visibility" values:"private,internal,public" default:"private" doc:"Users who can see the project."`
 	DefaultBranch     string                   `param:"default_branch" doc:"The branch that HEAD names."`
 	ImportURL         string                   `param:"import_url" doc:"A repository to begin with."`
 	RepositoryAccess  string                   `param:"repository_access_level" values:"enabled,private,disabled" default:"enabled" doc:"For whom the code is."`
@@ -218,10 +218,10 @@ func taken() error {
 }
 
 type updateRequest struct {
-	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"What people call the project."`
+	Name              endpoint.Optional[string] `param:"name" blank:"refuse" doc:"Display name of the project."`
 	Path              endpoint.Optional[string] `param:"path" blank:"refuse" doc:"Its segment of the full path."`
-	Description       endpoint.Optional[string] `param:"description" doc:"What it is for."`
-	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Who may see it; for owners to change."`
+	Description       endpoint.Optional[string] `param:"description" doc:"Purpose of the project."`
+	Visibility        endpoint.Optional[string] `param:"visibility" values:"private,internal,public" doc:"Users who can see the project; only owners can change it."`
 	DefaultBranch     endpoint.Optional[string] `param:"default_branch" blank:"refuse" doc:"The branch that HEAD names."`
 	RepositoryAccess  endpoint.Optional[string] `param:"repository_access_level" values:"enabled,private,disabled" doc:"For whom the code is."`
 	ContainerRegistry endpoint.Optional[string] `param:"container_registry_access_level" values:"enabled,private,disabled" doc:"For whom the images are."`

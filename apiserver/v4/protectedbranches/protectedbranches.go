@@ -132,12 +132,12 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *nameRequest) (Branc
 
 type createRequest struct {
 	Name                 string                  `param:"name" required:"" blank:"refuse" doc:"Name of the branch, or a wildcard."`
-	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" doc:"Who may push."`
-	MergeAccessLevel     endpoint.Optional[int]  `param:"merge_access_level" values:"0,30,40,60" doc:"Who may merge."`
-	UnprotectAccessLevel endpoint.Optional[int]  `param:"unprotect_access_level" values:"30,40,60" doc:"Who may unprotect."`
-	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Who else may push."`
-	AllowedToMerge       []level                 `param:"allowed_to_merge" doc:"Who else may merge."`
-	AllowedToUnprotect   []level                 `param:"allowed_to_unprotect" doc:"Who else may unprotect."`
+	PushAccessLevel      endpoint.Optional[int]  `param:"push_access_level" values:"0,30,40,60" doc:"Access level that can push."`
+	MergeAccessLevel     endpoint.Optional[int]  `param:"merge_access_level" values:"0,30,40,60" doc:"Access level that can merge."`
+	UnprotectAccessLevel endpoint.Optional[int]  `param:"unprotect_access_level" values:"30,40,60" doc:"Access level that can unprotect."`
+	AllowedToPush        []level                 `param:"allowed_to_push" doc:"Others who can push."`
+	AllowedToMerge       []level                 `param:"allowed_to_merge" doc:"Others who can merge."`
+	AllowedToUnprotect   []level                 `param:"allowed_to_unprotect" doc:"Others who can unprotect."`
 	AllowForcePush       endpoint.Optional[bool] `param:"allow_force_push" doc:"Whether those who may push may rewrite history."`
 	CodeOwnerApproval    endpoint.Optional[bool] `param:"code_owner_approval_required" doc:"Whether pushes to owned files are refused."`
 }

@@ -53,7 +53,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put("/projects/{id}/remote_mirrors/{mirror_id}", f.update).
 			Doc("Change a mirror. Its URL cannot change."),
 		endpoint.Delete("/projects/{id}/remote_mirrors/{mirror_id}", f.remove).
-			Conditional().Doc("Remove a mirror. What it has pushed stays where it is."),
+			Conditional().Doc("Remove a mirror. The refs that it pushed stay on the target."),
 		endpoint.Post("/projects/{id}/remote_mirrors/{mirror_id}/sync", f.sync).Status(http.StatusNoContent).
 			Doc("Push now, whatever has changed or failed."),
 	}
@@ -88,9 +88,9 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *mirrorRequest) (Mir
 type createRequest struct {
 	URL                   string                    `param:"url" required:"" doc:"Of the repository to push to, with credentials if it needs some."`
 	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed; not when omitted."`
-	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
+	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
-	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
+	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`
 }
 
 // create makes the mirror first, then the Secret that goes with it, and lets it push in the end: so there is never a push without it.
@@ -152,9 +152,9 @@ func (f *Family) keep(ctx context.Context, w store.Unasked, m *v1alpha1.RemoteMi
 type updateRequest struct {
 	MirrorID              int64                     `param:"mirror_id" doc:"Id of the mirror."`
 	Enabled               endpoint.Optional[bool]   `param:"enabled" doc:"Whether anything is pushed."`
-	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to leave alone what the target has and the project has not."`
+	KeepDivergentRefs     endpoint.Optional[bool]   `param:"keep_divergent_refs" doc:"Whether to keep refs of the target that the project does not have, or that have diverged."`
 	OnlyProtectedBranches endpoint.Optional[bool]   `param:"only_protected_branches" doc:"Whether to leave out branches that are not protected."`
-	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"What the name of a branch matches that is pushed, in RE2 syntax."`
+	MirrorBranchRegex     endpoint.Optional[string] `param:"mirror_branch_regex" doc:"Pattern of the names of the branches that are pushed, in RE2 syntax."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.Project, r *updateRequest) (Mirror, error) {

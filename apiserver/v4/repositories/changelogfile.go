@@ -54,7 +54,7 @@ func (f *Family) addNotes(ctx context.Context, s auth.Project, r *addNotesReques
 }
 
 // errPresent says that a changelog has what would be put into it.
-var errPresent = errors.New("the changelog has a section of this version")
+var errPresent = errors.New("the changelog already has a section for this version")
 
 func (f *Family) commitNotes(ctx context.Context, s auth.Project, repo *git.Repository, branch string, r *addNotesRequest) error {
 	tip, err := tip(ctx, repo, branch)

@@ -26,7 +26,7 @@ type Contributor struct {
 type contributorsRequest struct {
 	endpoint.Paging
 	Ref     string `param:"ref" doc:"A branch, tag or commit; the default branch if it is not given."`
-	OrderBy string `param:"order_by" values:"name,email,commits" default:"commits" doc:"What they are ordered by."`
+	OrderBy string `param:"order_by" values:"name,email,commits" default:"commits" doc:"Field that orders the list."`
 	Sort    string `param:"sort" values:"asc,desc" default:"asc" doc:"In which direction."`
 }
 

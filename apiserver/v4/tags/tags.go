@@ -48,7 +48,7 @@ func (f *Family) Table() endpoint.Table {
 type listRequest struct {
 	ref.Paging
 	Search  string `param:"search" doc:"Part of a name; ^ before it for how a name begins, $ behind it for how it ends."`
-	OrderBy string `param:"order_by" values:"name,updated,version" default:"updated" doc:"What they are ordered by."`
+	OrderBy string `param:"order_by" values:"name,updated,version" default:"updated" doc:"Field that orders the list."`
 	Sort    string `param:"sort" values:"asc,desc" default:"desc" doc:"In which direction."`
 }
 

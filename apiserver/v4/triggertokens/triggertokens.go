@@ -62,7 +62,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Put("/projects/{id}/triggers/{trigger_id}", f.update).Found(f.find).Needs(auth.ManageTriggers).And(auth.Own).
 			Doc("Change a trigger token that the caller owns."),
 		endpoint.Delete("/projects/{id}/triggers/{trigger_id}", f.remove).Needs(auth.ManageTriggers).
-			Conditional().Doc("Remove a trigger token, whoever owns it."),
+			Conditional().Doc("Remove a trigger token of any owner."),
 	}
 }
 
@@ -95,7 +95,7 @@ func (f *Family) get(ctx context.Context, s auth.Project, r *tokenRequest) (Toke
 }
 
 type createRequest struct {
-	Description string `param:"description" required:"" doc:"What the token is for."`
+	Description string `param:"description" required:"" doc:"Purpose of the token."`
 }
 
 func (f *Family) create(ctx context.Context, s auth.Project, r *createRequest) (Token, error) {
@@ -139,7 +139,7 @@ func (f *Family) issue(ctx context.Context, w store.Unasked, t *v1alpha1.Trigger
 }
 
 type updateRequest struct {
-	Description endpoint.Optional[string] `param:"description" doc:"What the token is for."`
+	Description endpoint.Optional[string] `param:"description" doc:"Purpose of the token."`
 }
 
 func (f *Family) update(ctx context.Context, s auth.ProjectRecord[owned], r *updateRequest) (Token, error) {

@@ -287,7 +287,7 @@ func TestAProjectMayRefuseRESTWrites(t *testing.T) {
 		"PUT /projects/22/triggers/40":    `{"description":"x"}`,
 		"DELETE /projects/22/triggers/40": ``,
 	} {
-		if got := f.As("mary", request, body); got.Code != 403 || !strings.Contains(got.Body, "refuses changes over REST") {
+		if got := f.As("mary", request, body); got.Code != 403 || !strings.Contains(got.Body, "does not accept changes over REST") {
 			t.Errorf("%s: got %s", request, got)
 		}
 	}

@@ -53,7 +53,7 @@ func (f *Family) Table() endpoint.Table {
 		endpoint.Get("/users", f.list).Scopes(reading...).
 			Doc("List users; administrators see their accounts."),
 		endpoint.Get("/users/{id}", f.get).Scopes(reading...).
-			Doc("Get a user; administrators see his account."),
+			Doc("Get a user. Administrators also see the account."),
 		endpoint.Post("/users", f.create).Needs(auth.AdminInstance).
 			Doc("Create a user."),
 		endpoint.Put("/users/{id}", f.update).Needs(auth.AdminInstance).

@@ -19,7 +19,7 @@ import (
 
 type createRequest struct {
 	Email    string `param:"email" required:"" doc:"Address, unique among users."`
-	Name     string `param:"name" required:"" doc:"What people call the user."`
+	Name     string `param:"name" required:"" doc:"Display name of the user."`
 	Username string `param:"username" required:"" doc:"Short name, unique among users."`
 	Admin    bool   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
 
@@ -51,7 +51,7 @@ func (f *Family) create(ctx context.Context, s auth.Instance, r *createRequest) 
 
 type updateRequest struct {
 	Email    endpoint.Optional[string] `param:"email" doc:"Address, unique among users."`
-	Name     endpoint.Optional[string] `param:"name" doc:"What people call the user."`
+	Name     endpoint.Optional[string] `param:"name" doc:"Display name of the user."`
 	Username endpoint.Optional[string] `param:"username" doc:"Short name, unique among users."`
 	Admin    endpoint.Optional[bool]   `param:"admin" doc:"Whether the user is an administrator of the whole forge."`
 
