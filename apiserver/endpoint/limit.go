@@ -31,7 +31,7 @@ const (
 type LimitBy struct {
 	By        By
 	PerMinute int
-	// What names the limited resource. Endpoints with the same What share a count.
+	// What is the name of the limited resource. Endpoints with the same What share a count.
 	What string
 }
 

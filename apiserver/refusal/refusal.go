@@ -12,7 +12,7 @@ import (
 	"github.com/forgeplane/forgeplane/internal/quota"
 )
 
-// Anyway returns the answer to an error that has the same answer in every endpoint: there was no time for the request, or a limit is
+// Anyway returns the answer to an error that every endpoint answers in the same way: there was no time for the request, or a limit is
 // reached. It returns nil for any other error.
 func Anyway(err error) *endpoint.Error {
 	if answer := busy(err); answer != nil {

@@ -59,8 +59,8 @@ func New[K any, T client.Object](w Writer, find Find[K, T]) *Store[K, T] {
 	return &Store[K, T]{writer: w.declare, find: found}
 }
 
-// Named replaces the names that endpoint.NotFound gives to a missing object, and to a missing object that is to be removed. The default of
-// the latter is empty.
+// Named replaces the names that endpoint.NotFound gives to a missing object, and to a missing object in a removal. The default of the
+// latter is empty.
 func (s *Store[K, T]) Named(missing, removed string) *Store[K, T] {
 	s.missing, s.removed = missing, removed
 	return s

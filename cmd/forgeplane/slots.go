@@ -100,5 +100,5 @@ func (s *slots) requests() *fair.Memory {
 // onDisk returns the disk space for uploads.
 func (s *slots) onDisk() *fair.Memory {
 	return fair.NewMemory("upload-disk", fair.Of(int(s.disk.Value()), s.share, s.reserved)).Words(
-		"Your uploads take the %d MiB of disk space that one caller may have.", "The server is busy: uploads take the %d MiB of disk space that there are for them.")
+		"Your uploads use all of the %d MiB of disk space that one caller can have.", "The server is busy: uploads use all of the %d MiB of disk space for uploads.")
 }

@@ -114,8 +114,8 @@ func offer(t *v1alpha1.TriggerToken) credential.Offer {
 // formerDelay is the delay before looking again for a former Secret, which no informer shows.
 const formerDelay = time.Minute
 
-// former returns the Secret that an earlier version created for a token in its namespace, or nil if there certainly is none. If there is
-// one that cannot be used, it returns an error, because otherwise the value in use would be replaced.
+// former returns the Secret that an earlier version created for a token in its namespace, or nil if it is certain that
+// no such Secret exists. If a Secret exists and cannot be used, it returns an error, because otherwise the value in use would be replaced.
 func (c *Controller) former(ctx context.Context, t *v1alpha1.TriggerToken) (*corev1.Secret, error) {
 	s, err := offer(t).Check(ctx, c.frame.Client)
 	if err == nil && metav1.IsControlledBy(s, t) {

@@ -27,7 +27,7 @@ var areas = []struct {
 	{docs, true},          // Markdown
 	{descriptions, true},  // comments and validation messages in api: "kubectl explain", the definitions, OpenAPI
 	{configuration, true}, // comments, messages and descriptions in config and charts
-	{messages, false},     // strings in Go code that is not a test
+	{messages, true},      // strings in Go code that is not a test
 	{comments, false},     // Go code, scripts and makefiles
 	{testNames, false},    // names of Go tests, and the sentences of Ginkgo specs
 }

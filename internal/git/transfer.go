@@ -17,8 +17,8 @@ import (
 const transfer = "forgeplane-transfer"
 
 // errUnchecked is the error for objects that were fetched as files.
-var errUnchecked = limitf("The server offers the repository as files alone, without Git's smart HTTP protocol. What comes that way is not checked, " +
-	"so it cannot be imported. Import it from a server that runs Git.")
+var errUnchecked = limitf("The server offers the repository as files alone, without Git's smart HTTP protocol. Forgeplane cannot check objects that come " +
+	"that way, so it does not import them. Import the repository from a server that runs Git.")
 
 // checked returns a *LimitError if objects were fetched without a check of each of them. Git does not check objects from a server that only
 // offers files, and the server can choose that at each request. The processes that git started show which way was used.

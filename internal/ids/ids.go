@@ -178,7 +178,7 @@ func (a *Allocator) reserve(ctx context.Context, kind string, size int64) (block
 			}
 		}
 		if next > a.within.Last {
-			return fmt.Errorf("all ids of kind %s up to %d are in use", kind, a.within.Last)
+			return fmt.Errorf("all ids of kind %s up to %d have been used", kind, a.within.Last)
 		}
 		b = block{next: next, end: min(next+size, a.within.Last+1), size: size}
 		if counters.Data == nil {

@@ -165,10 +165,10 @@ func TestARangeIsKept(t *testing.T) {
 		want    []int64
 		end     string
 	}{
-		"from its first to its last":  {ids.Range{First: 100, Last: 104}, "", []int64{100, 101, 102, 103, 104}, "all ids of kind User up to 104 are used"},
-		"of one id":                   {ids.Range{First: 7, Last: 7}, "", []int64{7}, "all ids of kind User up to 7 are used"},
-		"up to what JSON can hold":    {ids.Range{}, "9007199254740990", []int64{ids.MaxID - 1, ids.MaxID}, "all ids of kind User up to 9007199254740991 are used"},
-		"when nothing is left":        {ids.Range{First: 1, Last: 5}, "6", nil, "all ids of kind User up to 5 are used"},
+		"from its first to its last":  {ids.Range{First: 100, Last: 104}, "", []int64{100, 101, 102, 103, 104}, "all ids of kind User up to 104 have been used"},
+		"of one id":                   {ids.Range{First: 7, Last: 7}, "", []int64{7}, "all ids of kind User up to 7 have been used"},
+		"up to what JSON can hold":    {ids.Range{}, "9007199254740990", []int64{ids.MaxID - 1, ids.MaxID}, "all ids of kind User up to 9007199254740991 have been used"},
+		"when nothing is left":        {ids.Range{First: 1, Last: 5}, "6", nil, "all ids of kind User up to 5 have been used"},
 		"when it was moved upwards":   {ids.Range{First: 100}, "7", nil, `the counter User in ConfigMap platform/forgeplane-ids is "7", not a number from 100 on`},
 		"when the counter is no such": {ids.Range{}, "many", nil, `the counter User in ConfigMap platform/forgeplane-ids is "many", not a number from 1 on`},
 		"when the counter is zero":    {ids.Range{}, "0", nil, "not a number from 1 on"},

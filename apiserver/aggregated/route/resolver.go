@@ -56,16 +56,16 @@ func NewResolver(known Known, all []Pattern) *Resolver {
 	return r
 }
 
-// Resolve returns the path of a request, escaped, in the form that has one segment for each parameter, and whether the request is one that
-// waits. It takes the path as it arrived, escaped, below that of the API version; api/v4, which clients put before each path, is taken
-// away. A path that is of no endpoint comes back as it is, without empty segments.
+// Resolve returns the escaped path of a request in the form that has one segment for each parameter, and whether the request can wait for
+// long. The argument is the escaped path as it arrived, below the path of the API version. Resolve removes api/v4, which clients put in front
+// of each path. If no endpoint has the path, it returns the path without empty segments.
 //
-// The project or group is the longest known path after which an endpoint follows. A parameter that stands last takes what
-// is left, one that stands before a word takes what is before it. Digits are an id. An id that is encoded twice, and so
-// arrives with %2F in it, is taken as it is, and with it every other parameter is taken to be encoded twice.
+// The project or group is the longest known path that an endpoint follows. The last parameter of a path gets the rest of it, and a parameter
+// before a word gets everything up to that word. Digits are an id. If an id is encoded twice, and so arrives with %2F in it, it stays as it
+// is, and every other parameter counts as encoded twice.
 func (r *Resolver) Resolve(ctx context.Context, method, escaped string) (path string, polls bool) {
 	if method == http.MethodHead {
-		method = http.MethodGet // what answers GET answers HEAD
+		method = http.MethodGet // every endpoint for GET serves HEAD
 	}
 	values := split(escaped)
 	if len(values) > 1 && values[0] == "api" && values[1] == "v4" {

@@ -17,7 +17,7 @@ type removeRequest struct {
 	SkipSubresources bool `param:"skip_subresources" doc:"Whether to keep the user's memberships in the groups and projects below the group."`
 }
 
-// whom is the user whose membership is removed, if they have one. Users own their memberships.
+// whom has the user whose membership the request removes, if there is one. Users own their memberships.
 type whom struct{ *v1alpha1.User }
 
 func (whom) Parameter() string { return "Id of the user." }

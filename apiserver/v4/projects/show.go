@@ -108,14 +108,14 @@ func (f *Family) show(ctx context.Context, s catalog.Scope, to viewer) (Project,
 	return shown, nil
 }
 
-// showImport sets the state of an import. whence adds its source and the reason of a failure.
-func (d *Details) showImport(from *v1alpha1.Project, whence bool) {
+// showImport sets the state of an import. If detailed is true, it adds the source and the reason of a failure.
+func (d *Details) showImport(from *v1alpha1.Project, detailed bool) {
 	d.ImportStatus = "none"
 	if from.Spec.ImportURL == "" {
 		return
 	}
 	d.ImportStatus = "started"
-	if whence {
+	if detailed {
 		d.ImportURL = &from.Spec.ImportURL
 	}
 	if frame.Ready(from) {
@@ -125,7 +125,7 @@ func (d *Details) showImport(from *v1alpha1.Project, whence bool) {
 	for _, c := range from.Status.Conditions {
 		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonImportFailed {
 			d.ImportStatus = "failed"
-			if whence {
+			if detailed {
 				d.ImportError = &c.Message
 			}
 		}

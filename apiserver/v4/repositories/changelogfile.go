@@ -96,7 +96,7 @@ func insert(ctx context.Context, repo *git.Repository, commit, file string, s ch
 	before, err := repo.ReadFile(ctx, commit, file, maxChangelog)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		kind = git.CreateFile // which reports what else is there, or what is wrong with the path
+		kind = git.CreateFile // it reports another object at the path, or a path that is not valid
 	case errors.Is(err, git.ErrFileTooLarge):
 		return nil, changelog.Error(fmt.Sprintf("The changelog is larger than %d bytes", maxChangelog))
 	case err != nil:
