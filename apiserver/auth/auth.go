@@ -33,7 +33,7 @@ var (
 
 // Caller is the identity behind a request. The zero value is the anonymous caller.
 type Caller struct {
-	// User is nil for an anonymous caller, and for an administrator of the cluster for whom no User is declared.
+	// User is nil for an anonymous caller, and for an administrator of the cluster without a User.
 	User *v1alpha1.User
 	// Admin is true for an administrator of the instance.
 	Admin bool
@@ -75,7 +75,7 @@ func (c Caller) Creator() map[string]string {
 // Is reports whether the caller is the user with an id.
 func (c Caller) Is(id int64) bool { return c.User != nil && c.User.RESTID() == id }
 
-// Person returns the user whom the caller acts as. An administrator of the cluster can act without a user; the error is then an answer for
+// Person returns the user that the caller acts as. An administrator of the cluster can act without a user; the error is then an answer for
 // the client.
 func (c Caller) Person() (*v1alpha1.User, error) {
 	if c.User == nil {

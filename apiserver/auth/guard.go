@@ -394,8 +394,8 @@ func unknown(bearer bool) error {
 	return e
 }
 
-// sudoer returns the user whom an administrator wants to act as, or "". If the query has several, the last one counts, as for every
-// parameter.
+// sudoer returns the name of the user that an administrator wants to act as, or "". If the query has several, the last one counts, as for
+// every parameter.
 func sudoer(r *http.Request) string {
 	if as := r.Header.Get("Sudo"); as != "" {
 		return as

@@ -53,13 +53,13 @@ type GroupRecord[T Kept] struct {
 	Record T
 }
 
-// User is the form of endpoints about a user whom the path names by id. Abilities apply to the instance.
+// User is the subject of endpoints that name a user by id in the path. Their abilities apply to the instance.
 type User struct {
 	Subject
 	User *v1alpha1.User
 }
 
-// Find finds a record by its id. If there is none, the error is the answer to callers who may know that.
+// Find finds a record by its id. If the record does not exist, the error is the answer to callers who may know that.
 type Find[T Kept] = func(ctx context.Context, s Subject, id int64) (T, error)
 
 func parameter[T Kept]() endpoint.Parameter {

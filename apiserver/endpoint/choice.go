@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// choice is a set of parameters of which the client must send at least one or exactly one, or may send at most one. A parameter that is
+// choice is a set of parameters from which the client must send at least one, exactly one, or at most one. A parameter that is
 // sent as null counts as sent.
 type choice struct {
 	tag, group string

@@ -54,7 +54,7 @@ func (e *Endpoint) TakesCredential(c Credential) bool { return slices.Contains(e
 type Sent struct {
 	// Path has the parameters of the path.
 	Path map[string]string
-	// Credentials are the credentials that were sent in parameters; nil if there are none.
+	// Credentials are the credentials that the client sent in parameters, or nil.
 	Credentials map[Credential]string
 }
 

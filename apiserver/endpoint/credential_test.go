@@ -100,7 +100,7 @@ func TestEndpoint_takesCredentialsInParameters(t *testing.T) {
 	}
 }
 
-// The server must not read the body of a caller whom it refuses.
+// The server must not read the body of a request that it refuses.
 func TestEndpoint_readsNoBodyBeforeTheCallerIsKnown(t *testing.T) {
 	who := func(_ context.Context, b bearer, _ *endpoint.None) (string, error) { return b.name, nil }
 	h := endpoint.NewHandler(endpoint.Options{Guard: &doorman{}, Log: logr.Discard(), BaseURL: &url.URL{}}, endpoint.Table{endpoint.Post("/usual", who)})

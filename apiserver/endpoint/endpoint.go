@@ -199,7 +199,7 @@ func (e *Endpoint) Denies(answer *Error) *Endpoint {
 	return e
 }
 
-// Scopes replaces the scopes of which a token needs one. The default is api, or also read_api for an endpoint that reads.
+// Scopes sets the scopes that let a token in; it needs one of them. The default is api, or also read_api for an endpoint that reads.
 func (e *Endpoint) Scopes(scopes ...string) *Endpoint {
 	e.scopes = scopes
 	return e
@@ -232,7 +232,7 @@ func (e *Endpoint) Asked() []Ability { return e.asks }
 // RequiredFeature returns the feature that Feature named, or "" if the endpoint always exists.
 func (e *Endpoint) RequiredFeature() string { return e.feature }
 
-// RequiredScopes returns the scopes of which a token needs one.
+// RequiredScopes returns the scopes that let a token in; it needs one of them.
 func (e *Endpoint) RequiredScopes() []string { return e.scopes }
 
 // Denial returns the answer to callers who lack the ability.
