@@ -59,7 +59,7 @@ func (a *auditor) send(door audit.Door, s sample, c caller) {
 	e := expected{door: door, sample: s, who: c, target: s.target(c.user(s.subject())), writes: changes(s.endpoint)}
 	id := fmt.Sprintf("request-%d", len(a.sent))
 	handler := a.lines.Handler(audit.At{Door: door, Address: func(*http.Request) string { return "203.0.113.9" }}, a.world.handler)
-	r := httptest.NewRequestWithContext(a.t.Context(), s.endpoint.Method(), e.target, strings.NewReader(s.body))
+	r := httptest.NewRequestWithContext(a.t.Context(), s.endpoint.Method(), e.target, strings.NewReader(s.text(c.user(s.subject()))))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("X-Request-Id", id)
 	r = c.sign(r, s.subject())

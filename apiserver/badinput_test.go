@@ -80,9 +80,10 @@ type request struct {
 
 // good is the request of the sample.
 func (p *prober) good() request {
+	user := p.who.user(p.op.sample.subject())
 	return request{
-		path: p.op.sample.target(p.who.user(p.op.sample.subject())), contentType: "application/json",
-		body: strings.NewReader(p.op.sample.body), what: "a good request",
+		path: p.op.sample.target(user), contentType: "application/json",
+		body: strings.NewReader(p.op.sample.text(user)), what: "a good request",
 	}
 }
 

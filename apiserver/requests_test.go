@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -15,12 +17,16 @@ type sample struct {
 	endpoint *endpoint.Endpoint
 	// note tells several samples of one endpoint from each other.
 	note string
-	// body is JSON; empty for none.
+	// body is JSON; empty for none. In it, {user} stands for the id of the caller.
 	body string
-	// own has the parameters of the path that name the caller or something of his.
+	// names are the parameters of the path that differ from those in named.
+	names map[string]string
+	// own are the parameters of the path that name the caller, or an object that belongs to the caller.
 	own map[string]func(user int64) int64
-	// in is what the request is about where the path does not say so: "group".
+	// in says in which place direct members have their roles, if the path does not say it: "group".
 	in string
+	// refused says that the request succeeds for nobody.
+	refused bool
 }
 
 // String names the sample in the table.
@@ -45,7 +51,15 @@ func (s sample) subject() string {
 	}
 }
 
-// target is the path that the sample is sent to for a user.
+// text returns the body of the request of a user.
+func (s sample) text(user int64) string {
+	if user == 0 {
+		user = targetID
+	}
+	return strings.ReplaceAll(s.body, "{user}", strconv.FormatInt(user, 10))
+}
+
+// target returns the path of the request of a user.
 func (s sample) target(user int64) string {
 	segments := strings.Split(s.endpoint.Path(), "/")
 	for i, segment := range segments {
@@ -57,19 +71,37 @@ func (s sample) target(user int64) string {
 			segments[i] = strconv.FormatInt(own(user), 10)
 			continue
 		}
-		segments[i] = named[key]
-		if segment == "{id}" && segments[i-1] == "groups" || segment == "{namespace}" {
-			segments[i] = strconv.Itoa(groupID)
-		}
+		segments[i] = cmp.Or(s.names[key], named[key])
 	}
 	return strings.Join(segments, "/")
 }
 
-// named is what the parameters of paths are, by the segment before. An endpoint whose parameters are not among these is
-// answered 404 for everybody, which the test reports.
+// absent returns a sample that names, instead of the object that this one is about, an object that does not exist.
+func (s sample) absent() sample {
+	const id = "9999"
+	if len(s.names) > 0 {
+		s.names = maps.Clone(s.names)
+		for key := range s.names {
+			s.names[key] = id
+		}
+		return s
+	}
+	for _, known := range []int{projectID, groupID} {
+		s.body = strings.ReplaceAll(s.body, fmt.Sprintf(`_id":%d}`, known), `_id":`+id+`}`)
+	}
+	if segments := strings.Split(s.endpoint.Path(), "/"); len(segments) > 2 {
+		s.names = map[string]string{segments[1] + "/" + segments[2]: id}
+	}
+	return s
+}
+
+// named are the parameters of paths, by the segment before them. All callers get 404 from an endpoint whose parameters are not listed here,
+// which the test reports.
 var named = map[string]string{
 	"features/{name}":               feature.SSHCertificates,
 	"projects/{id}":                 strconv.Itoa(projectID),
+	"groups/{id}":                   strconv.Itoa(groupID),
+	"namespaces/{namespace}":        strconv.Itoa(groupID),
 	"users/{id}":                    strconv.Itoa(targetID),
 	"users/{user_id}":               strconv.Itoa(targetID),
 	"members/{user_id}":             strconv.Itoa(targetID),
@@ -135,39 +167,98 @@ var bodies = map[string]string{
 	"POST /projects/{id}/repository/commits":             `{"branch":"topic","commit_message":"New","actions":[]}`,
 }
 
-// variants are further samples of endpoints for which it matters what exactly they are asked.
+// variants are further samples of endpoints whose answer depends on what exactly the request asks for.
 var variants = map[string][]sample{
-	"POST /groups":   {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
-	"POST /projects": {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
-	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
+	"GET /users/{id}": {ownUser("users/{id}")},
+	"POST /users/{user_id}/personal_access_tokens": {{
+		note: "their own", body: `{"name":"new","scopes":["api"]}`, own: ownUser("users/{user_id}").own,
+	}},
+	"GET /personal_access_tokens": {
+		{note: "of another user", body: fmt.Sprintf(`{"user_id":%d}`, targetID)},
+		{note: "their own", body: `{"user_id":{user}}`},
+	},
+	"GET /personal_access_tokens/{id}":         {ownToken, missingToken, lostToken},
+	"POST /personal_access_tokens/{id}/rotate": {ownToken, missingToken},
+	"DELETE /personal_access_tokens/{id}":      {ownToken, missingToken},
+
+	"GET /groups/{id}": {
+		{note: "by its path", names: map[string]string{"groups/{id}": "above%2Fteam"}},
+		{note: "an id that is too large", names: map[string]string{"groups/{id}": "99999999999999999999"}, refused: true},
+	},
+	"GET /namespaces/{namespace}": {{note: "by its path", names: map[string]string{"namespaces/{namespace}": "above%2Fteam"}}},
+	"POST /groups":                {{note: "below a group", in: "group", body: fmt.Sprintf(`{"name":"New","path":"new","parent_id":%d}`, groupID)}},
+	"POST /projects":              {{note: "in a group", in: "group", body: fmt.Sprintf(`{"name":"New","namespace_id":%d}`, groupID)}},
+	"GET /projects/{id}": {
+		{note: "by its path", names: map[string]string{"projects/{id}": "above%2Fteam%2Fapp"}},
+		{note: "a public one in a private group", names: map[string]string{"projects/{id}": strconv.Itoa(exposedProjectID)}},
+	},
+
+	"POST /projects/{id}/members": {
+		{note: "as a Maintainer", body: fmt.Sprintf(`{"user_id":%d,"access_level":40}`, newcomerID)},
+		{note: "as an Owner", body: fmt.Sprintf(`{"user_id":%d,"access_level":50}`, newcomerID)},
+	},
+	"DELETE /projects/{id}/members/{user_id}": {ownUser("members/{user_id}")},
+	"DELETE /groups/{id}/members/{user_id}":   {ownUser("members/{user_id}")},
+
+	"POST /projects/{id}/deploy_keys/{key_id}/enable": {
+		{note: "a key of a hidden project", names: map[string]string{"deploy_keys/{key_id}": strconv.Itoa(exposedKeyID)}},
+	},
+	"PUT /projects/{id}/triggers/{trigger_id}": {
+		{note: "their own", body: `{"description":"Renamed"}`, own: map[string]func(int64) int64{
+			"triggers/{trigger_id}": func(user int64) int64 { return ownTriggerID + user },
+		}},
+		{
+			note: "one without an owner", body: `{"description":"Renamed"}`,
+			names: map[string]string{"triggers/{trigger_id}": strconv.Itoa(ownerlessTriggerID)}, refused: true,
+		},
+	},
+	"DELETE /projects/{id}/triggers/{trigger_id}": {
+		{note: "one without an owner", names: map[string]string{"triggers/{trigger_id}": strconv.Itoa(ownerlessTriggerID)}},
+	},
+	"POST /projects/{id}/job_token_scope/allowlist": {
+		{note: "a hidden project", body: fmt.Sprintf(`{"target_project_id":%d}`, exposedProjectID)},
+	},
+	"DELETE /projects/{id}/job_token_scope/allowlist/{target_project_id}": {
+		{note: "a hidden project", names: map[string]string{"allowlist/{target_project_id}": strconv.Itoa(listedProjectID)}},
+	},
+
 	"PUT /projects/{id}/labels": {
 		{note: "one of the group", body: `{"name":"urgent","color":"red"}`},
 		{note: "the priority of one of the group", body: `{"name":"urgent","priority":1}`},
+		{note: "the priority and the name of one of the group", body: `{"name":"urgent","priority":1,"new_name":"new"}`},
 	},
-	"DELETE /projects/{id}/labels":             {{note: "one of the group", body: `{"name":"urgent"}`}},
-	"GET /users/{id}":                          {ownUser("users/{id}")},
-	"DELETE /projects/{id}/members/{user_id}":  {ownUser("members/{user_id}")},
-	"DELETE /groups/{id}/members/{user_id}":    {ownUser("members/{user_id}")},
-	"GET /personal_access_tokens/{id}":         {ownToken},
-	"POST /personal_access_tokens/{id}/rotate": {ownToken},
-	"DELETE /personal_access_tokens/{id}":      {ownToken},
-	"PUT /projects/{id}/triggers/{trigger_id}": {{
-		note: "his own", body: `{"description":"Renamed"}`, own: map[string]func(int64) int64{
-			"triggers/{trigger_id}": func(user int64) int64 { return ownTriggerID + user },
-		},
-	}},
-	"POST /users/{user_id}/personal_access_tokens": {{
-		note: "his own", body: `{"name":"new","scopes":["api"]}`, own: ownUser("users/{user_id}").own,
-	}},
+	"PUT /projects/{id}/labels/{label_id}": {
+		{note: "one of the group", body: `{"color":"red"}`, names: groupLabel},
+		{note: "the priority of one of the group", body: `{"priority":1}`, names: groupLabel},
+		{note: "one of the group above, by members of the group", in: "group", body: `{"color":"red"}`, names: aboveLabel},
+		{note: "the priority of one of the group above, by members of the group", in: "group", body: `{"priority":null}`, names: aboveLabel},
+	},
+	"DELETE /projects/{id}/labels": {{note: "one of the group", body: `{"name":"urgent"}`}},
+	"DELETE /projects/{id}/labels/{label_id}": {
+		{note: "one of the group", names: groupLabel},
+		{note: "one of the group above, by members of the group", in: "group", names: aboveLabel},
+	},
+	"POST /projects/{id}/repository/changelog": {{note: "on a protected branch", body: `{"version":"1.1.0"}`}},
 }
+
+var (
+	groupLabel = map[string]string{"labels/{label_id}": "urgent"}
+	aboveLabel = map[string]string{"labels/{label_id}": "legal"}
+
+	ownToken = sample{note: "their own", own: map[string]func(int64) int64{
+		"personal_access_tokens/{id}": func(user int64) int64 { return 1000 + user },
+	}}
+	missingToken = sample{
+		note: "one that does not exist", names: map[string]string{"personal_access_tokens/{id}": "9999"}, refused: true,
+	}
+	lostToken = sample{
+		note: "one of a user who does not exist", names: map[string]string{"personal_access_tokens/{id}": strconv.Itoa(lostTokenID)}, refused: true,
+	}
+)
 
 func ownUser(parameter string) sample {
-	return sample{note: "himself", own: map[string]func(int64) int64{parameter: func(user int64) int64 { return user }}}
+	return sample{note: "themselves", own: map[string]func(int64) int64{parameter: func(user int64) int64 { return user }}}
 }
-
-var ownToken = sample{note: "his own", own: map[string]func(int64) int64{
-	"personal_access_tokens/{id}": func(user int64) int64 { return 1000 + user },
-}}
 
 // samples are those of every endpoint of a handler, in the order of its tables.
 func samples(h *endpoint.Handler) []sample {

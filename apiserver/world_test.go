@@ -42,13 +42,14 @@ import (
 // The ids of what requests name. The project is in the team, and the team in the group above.
 const (
 	projectID, groupID, aboveID, otherProjectID, thirdProjectID = 10, 20, 21, 11, 12
+	exposedProjectID, listedProjectID, hiddenGroupID            = 13, 14, 22
 	targetID, newcomerID                                        = 30, 31
-	keyID, otherKeyID                                           = 40, 41
-	triggerID, ownTriggerID                                     = 60, 5000
+	keyID, otherKeyID, exposedKeyID                             = 40, 41, 42
+	triggerID, ownerlessTriggerID, ownTriggerID                 = 60, 61, 5000
 	badgeID                                                     = 70
 	mirrorID, otherMirrorID                                     = 80, 81
-	labelID, otherLabelID                                       = 90, 91
-	targetTokenID                                               = 1000 + targetID
+	labelID, groupLabelID, aboveLabelID                         = 90, 91, 92
+	targetTokenID, lostTokenID                                  = 1000 + targetID, 2020
 	team                                                        = "team"
 )
 
@@ -72,9 +73,10 @@ var places = []string{"project", "group", "above"}
 
 // Keys that nobody has the private half of.
 const (
-	publicKey      = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
-	otherPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILLLza1dQkcOs0Lg/7mYGJVK3IHJE+c7XL9l6a8hbeY6"
-	newPublicKey   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPeukGGsraqc6QKEKkrDubgcEiTxBaQUE/oDmykoWQzs"
+	publicKey        = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1PpB+KGusIoz8/UE8m1sWbgH6pSCGQjXdCWsyU0VQe"
+	otherPublicKey   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILLLza1dQkcOs0Lg/7mYGJVK3IHJE+c7XL9l6a8hbeY6"
+	exposedPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHJcudUODFo1JRmtl4y512+HSEgZhafS2OeESWTI15Dy"
+	newPublicKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPeukGGsraqc6QKEKkrDubgcEiTxBaQUE/oDmykoWQzs"
 )
 
 // declared returns what is there: a project and its groups of one visibility, everybody who may call, and one object of each
@@ -88,12 +90,18 @@ func declared(v v1alpha1.Visibility) []client.Object {
 		familytest.Project(team, "third", thirdProjectID, "team", v),
 		familytest.InProject(team, "app", "target", v1alpha1.RoleGuest), familytest.InGroup(team, "team", "target", v1alpha1.RoleGuest),
 		deployKey(keyID, "app", publicKey), deployKey(otherKeyID, "other", otherPublicKey),
+		// The projects are public, and their group hides them from everyone except administrators.
+		familytest.Group(team, "hidden", hiddenGroupID, "", v1alpha1.VisibilityPrivate),
+		familytest.Project(team, "exposed", exposedProjectID, "hidden", v1alpha1.VisibilityPublic),
+		familytest.Project(team, "listed", listedProjectID, "hidden", v1alpha1.VisibilityPublic),
+		deployKey(exposedKeyID, "exposed", exposedPublicKey),
 		remoteMirror(mirrorID, "app"), remoteMirror(otherMirrorID, "other"),
 		&v1alpha1.ProtectedBranch{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "main"},
 			Spec:       v1alpha1.ProtectedBranchSpec{ID: 50, ProjectRef: &v1alpha1.Reference{Name: "app"}, Branch: "main"},
 		},
 		triggerToken(triggerID, member("project", v1alpha1.RoleMaintainer)),
+		triggerToken(ownerlessTriggerID, ""),
 		&v1alpha1.Badge{
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "build"},
 			Spec: v1alpha1.BadgeSpec{
@@ -104,11 +112,14 @@ func declared(v v1alpha1.Visibility) []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "app"},
 			Spec: v1alpha1.JobTokenScopeSpec{
 				ProjectRef: v1alpha1.Reference{Name: "app"},
-				Allowlist:  []v1alpha1.AllowlistEntry{{ProjectRef: v1alpha1.Reference{ID: otherProjectID}}},
+				Allowlist: []v1alpha1.AllowlistEntry{
+					{ProjectRef: v1alpha1.Reference{ID: otherProjectID}}, {ProjectRef: v1alpha1.Reference{ID: listedProjectID}},
+				},
 			},
 		},
 		label(labelID, "bug", v1alpha1.LabelSpec{ProjectRef: &v1alpha1.Reference{Name: "app"}}),
-		label(otherLabelID, "urgent", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "team"}}),
+		label(groupLabelID, "urgent", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "team"}}),
+		label(aboveLabelID, "legal", v1alpha1.LabelSpec{GroupRef: &v1alpha1.Reference{Name: "above"}}),
 		familytest.InProject(team, "app", "blocked", v1alpha1.RoleOwner), familytest.InGroup(team, "team", "blocked", v1alpha1.RoleOwner),
 	}
 	for _, r := range roles {
@@ -146,14 +157,18 @@ func deployKey(id int64, project, key string) *v1alpha1.DeployKey {
 	}
 }
 
-// triggerToken returns one of a user, by his name.
+// triggerToken returns a trigger token of a user, or without an owner if user is empty.
 func triggerToken(id int64, user string) *v1alpha1.TriggerToken {
-	return &v1alpha1.TriggerToken{
+	t := &v1alpha1.TriggerToken{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: fmt.Sprintf("trigger-%d", id)},
 		Spec: v1alpha1.TriggerTokenSpec{
-			ID: id, ProjectRef: v1alpha1.Reference{Name: "app"}, OwnerRef: &v1alpha1.Reference{Name: user}, Description: "Nightly",
+			ID: id, ProjectRef: v1alpha1.Reference{Name: "app"}, Description: "Nightly",
 		},
 	}
+	if user != "" {
+		t.Spec.OwnerRef = &v1alpha1.Reference{Name: user}
+	}
+	return t
 }
 
 func remoteMirror(id int64, project string) *v1alpha1.RemoteMirror {
@@ -182,7 +197,10 @@ func tokens() []client.Object {
 	expired.Spec.ExpiresAt = &metav1.Time{Time: noon}
 	revoked := token(2002, "admin", "revoked", v1alpha1.ScopeAPI)
 	revoked.Spec.Revoked = true
-	all := []client.Object{expired, revoked, token(2003, "admin", "api-and-sudo", v1alpha1.ScopeAPI, v1alpha1.ScopeSudo)}
+	all := []client.Object{
+		expired, revoked, token(2003, "admin", "api-and-sudo", v1alpha1.ScopeAPI, v1alpha1.ScopeSudo),
+		token(lostTokenID, "gone", "lost", v1alpha1.ScopeAPI),
+	}
 	for i, scope := range scopes {
 		all = append(all, token(int64(2010+i), "admin", "scope-"+string(scope), scope))
 	}

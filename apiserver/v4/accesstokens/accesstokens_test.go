@@ -56,36 +56,6 @@ func newForge(t *testing.T, more ...client.Object) *Forge {
 	return f.Serve(accesstokens.New(f.Catalog, f.Writer, f.Clock).Table())
 }
 
-func TestWhoMaySeeAndChangeTokens(t *testing.T) {
-	tests := []struct {
-		request, body             string
-		nobody, other, own, admin int
-	}{
-		{"POST /users/2/personal_access_tokens", `{"name":"x","scopes":["api"]}`, 401, 403, 403, 201},
-		{"GET /personal_access_tokens", "", 401, 200, 200, 200},
-		{"GET /personal_access_tokens?user_id=2", "", 401, 401, 200, 200},
-		{"GET /personal_access_tokens/10", "", 401, 401, 200, 200},
-		{"GET /personal_access_tokens/99", "", 401, 401, 401, 404},
-		{"GET /personal_access_tokens/14", "", 401, 401, 401, 404},
-		{"GET /personal_access_tokens/self", "", 401, 200, 200, 200},
-		{"POST /personal_access_tokens/10/rotate", "", 401, 401, 200, 200},
-		{"POST /personal_access_tokens/99/rotate", "", 401, 401, 401, 404},
-		{"POST /personal_access_tokens/self/rotate", "", 401, 200, 200, 200},
-		{"DELETE /personal_access_tokens/10", "", 401, 404, 204, 204},
-		{"DELETE /personal_access_tokens/99", "", 401, 404, 404, 404},
-		{"DELETE /personal_access_tokens/self", "", 401, 204, 204, 204},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "bob": tt.other, "ann": tt.own, "root": tt.admin} {
-			t.Run(tt.request+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestATokenOfAnyScopeTellsOfItselfAndNoMore(t *testing.T) {
 	f := newForge(t)
 	for request, want := range map[string]int{

@@ -66,33 +66,6 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.Guard).Table())
 }
 
-func TestWhoMaySeeAndChangeDeployKeys(t *testing.T) {
-	tests := []struct {
-		request, body                       string
-		nobody, outsider, dev, maint, admin int
-	}{
-		{"GET /deploy_keys", "", 401, 403, 403, 403, 200},
-		{"GET /projects/20/deploy_keys", "", 401, 403, 403, 200, 200},
-		{"GET /projects/acme%2Fsecret/deploy_keys", "", 401, 404, 403, 200, 200},
-		{"GET /projects/20/deploy_keys/30", "", 401, 403, 403, 200, 200},
-		{"POST /projects/20/deploy_keys", `{"title":"new","key":"` + line('c') + `"}`, 401, 403, 403, 201, 201},
-		{"POST /projects/20/deploy_keys/32/enable", "", 401, 403, 403, 201, 201},
-		{"POST /projects/20/deploy_keys/50/enable", "", 401, 403, 403, 404, 201},
-		{"PUT /projects/20/deploy_keys/30", `{"can_push":true}`, 401, 403, 403, 200, 200},
-		{"DELETE /projects/20/deploy_keys/30", "", 401, 403, 403, 204, 204},
-		{"DELETE /projects/21/deploy_keys/32", "", 401, 404, 403, 204, 204},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.maint, "root": tt.admin} {
-			t.Run(tt.request+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestDeployKeysAreListed(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)

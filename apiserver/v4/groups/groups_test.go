@@ -34,35 +34,6 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.Clock, familytest.WebURL, "home").Table())
 }
 
-func TestWhoMaySeeAndChangeGroups(t *testing.T) {
-	tests := []struct {
-		request, body                         string
-		nobody, outsider, maint, owner, admin int
-	}{
-		{"GET /groups", "", 200, 200, 200, 200, 200},
-		{"GET /groups/10", "", 200, 200, 200, 200, 200},
-		{"GET /groups/acme%2Fweb", "", 200, 200, 200, 200, 200},
-		{"GET /groups/12", "", 404, 404, 404, 404, 200},
-		{"GET /groups/99999999999999999999", "", 404, 404, 404, 404, 404},
-		{"POST /groups", `{"name":"New","path":"new"}`, 401, 201, 201, 201, 201},
-		{"POST /groups", `{"name":"New","path":"new","parent_id":10}`, 401, 403, 201, 201, 201},
-		{"POST /groups", `{"name":"New","path":"new","parent_id":12}`, 401, 404, 404, 404, 201},
-		{"PUT /groups/10", `{"description":"x"}`, 401, 403, 403, 200, 200},
-		{"DELETE /groups/11", "", 401, 403, 403, 202, 202},
-		{"GET /namespaces", "", 401, 200, 200, 200, 200},
-		{"GET /namespaces/hidden", "", 401, 404, 404, 404, 200},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.maint, "mary": tt.owner, "root": tt.admin} {
-			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestListsOfGroups(t *testing.T) {
 	tests := map[string]struct{ who, request, paths string }{
 		"nobody sees what is public":    {"", "GET /groups", "acme acme/web"},

@@ -49,34 +49,6 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.Guard, familytest.WebURL).Table())
 }
 
-func TestWhoMaySeeAndChangeAJobTokenScope(t *testing.T) {
-	tests := []struct {
-		request, body                       string
-		nobody, outsider, dev, maint, admin int
-	}{
-		{"GET /projects/20/job_token_scope", "", 401, 403, 403, 200, 200},
-		{"GET /projects/acme%2Fsecret/job_token_scope", "", 401, 404, 403, 200, 200},
-		{"PATCH /projects/20/job_token_scope", `{"enabled":false}`, 401, 403, 403, 204, 204},
-		{"PATCH /projects/22/job_token_scope", `{"enabled":false}`, 401, 404, 403, 204, 204},
-		{"GET /projects/20/job_token_scope/allowlist", "", 401, 403, 403, 200, 200},
-		{"POST /projects/20/job_token_scope/allowlist", `{"target_project_id":21}`, 401, 403, 403, 201, 201},
-		{"POST /projects/22/job_token_scope/allowlist", `{"target_project_id":21}`, 401, 404, 403, 201, 201},
-		{"POST /projects/22/job_token_scope/allowlist", `{"target_project_id":31}`, 401, 404, 403, 400, 201},
-		{"DELETE /projects/20/job_token_scope/allowlist/22", "", 401, 403, 403, 204, 204},
-		// It is in a list of hers, whether she sees it or not.
-		{"DELETE /projects/20/job_token_scope/allowlist/31", "", 401, 403, 403, 204, 204},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.maint, "root": tt.admin} {
-			t.Run(tt.request+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 // listed are the ids in the list of a project.
 func listed(t *testing.T, f *familytest.Forge, id int64) (ids []int64) {
 	t.Helper()

@@ -177,44 +177,6 @@ func (f forge) there(t *testing.T) map[string]v1alpha1.LabelSpec {
 	return all
 }
 
-func TestWhoMaySeeAndChangeLabels(t *testing.T) {
-	tests := []struct {
-		request, body                                          string
-		nobody, outsider, guest, direct, inherited, maintainer int
-	}{
-		{"GET /projects/20/labels", "", 401, 200, 200, 200, 200, 200},
-		{"GET /projects/acme%2Fsub%2Fsecret/labels", "", 401, 404, 200, 404, 200, 200},
-		{"GET /projects/20/labels/bug", "", 401, 200, 200, 200, 200, 200},
-		{"POST /projects/20/labels", `{"name":"x","color":"red"}`, 401, 403, 403, 201, 201, 201},
-		{"PUT /projects/20/labels/bug", `{"color":"red"}`, 401, 403, 403, 200, 200, 200},
-		{"PUT /projects/20/labels", `{"name":"bug","color":"red"}`, 401, 403, 403, 200, 200, 200},
-		{"PUT /projects/20/labels/urgent", `{"color":"red"}`, 401, 403, 403, 403, 200, 200},
-		{"PUT /projects/20/labels/urgent", `{"priority":1}`, 401, 403, 403, 200, 200, 200},
-		{"PUT /projects/20/labels/urgent", `{"priority":1,"new_name":"x"}`, 401, 403, 403, 403, 200, 200},
-		{"PUT /projects/20/labels/legal", `{"color":"red"}`, 401, 403, 403, 403, 403, 200},
-		{"PUT /projects/20/labels/legal", `{"priority":null}`, 401, 403, 403, 200, 200, 200},
-		{"DELETE /projects/20/labels/bug", "", 401, 403, 403, 204, 204, 204},
-		{"DELETE /projects/20/labels?name=bug", "", 401, 403, 403, 204, 204, 204},
-		{"DELETE /projects/20/labels/urgent", "", 401, 403, 403, 403, 204, 204},
-		{"DELETE /projects/20/labels/legal", "", 401, 403, 403, 403, 403, 204},
-		{"PUT /projects/20/labels/bug/promote", "", 401, 403, 403, 403, 200, 200},
-		{"PUT /projects/20/labels/promote", `{"name":"bug"}`, 401, 403, 403, 403, 200, 200},
-		{"POST /projects/20/labels/bug/subscribe", "", 401, 201, 201, 201, 201, 201},
-		{"POST /projects/20/labels/bug/unsubscribe", "", 401, 304, 304, 304, 304, 304},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{
-			"": tt.nobody, "otto": tt.outsider, "gus": tt.guest, "pete": tt.direct, "rita": tt.inherited, "mary": tt.maintainer, "root": tt.maintainer,
-		} {
-			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestALabelIsShown(t *testing.T) {
 	f := newForge(t)
 	f.subscribe(t, 32, 2)

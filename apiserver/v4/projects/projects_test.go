@@ -43,37 +43,6 @@ func newForge(t *testing.T) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Guard, f.Writer, f.RefWriter(), f.Clock, familytest.WebURL, "home").Table())
 }
 
-func TestWhoMaySeeAndChangeProjects(t *testing.T) {
-	tests := []struct {
-		request, body                       string
-		nobody, outsider, dev, owner, admin int
-	}{
-		{"GET /projects", "", 200, 200, 200, 200, 200},
-		{"GET /projects/acme%2Fsite", "", 200, 200, 200, 200, 200},
-		{"GET /projects/21", "", 404, 404, 404, 200, 200},
-		// A project is never seen by more people than its group.
-		{"GET /projects/22", "", 404, 404, 404, 404, 200},
-		{"POST /projects", `{"name":"New","namespace_id":10}`, 401, 403, 403, 201, 201},
-		{"POST /projects", `{"name":"New","namespace_id":12}`, 401, 404, 404, 404, 201},
-		{"POST /projects", `{"name":"New"}`, 401, 201, 201, 201, 201},
-		{"PUT /projects/20", `{"description":"x"}`, 401, 403, 403, 200, 200},
-		{"POST /projects/20/archive", "", 401, 403, 403, 201, 201},
-		{"POST /projects/20/unarchive", "", 401, 403, 403, 201, 201},
-		{"DELETE /projects/20", "", 401, 403, 403, 202, 202},
-		{"GET /groups/acme/projects", "", 200, 200, 200, 200, 200},
-		{"GET /groups/hidden/projects", "", 404, 404, 404, 404, 200},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "otto": tt.outsider, "dora": tt.dev, "mary": tt.owner, "root": tt.admin} {
-			t.Run(tt.request+" "+tt.body+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestAPathIsFreeWhenItsProjectHasAnotherOne(t *testing.T) {
 	f := newForge(t)
 	const taken = `400 {"message":{"name":["has already been taken"],"path":["has already been taken"]}}`

@@ -41,32 +41,6 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 	return f.Serve(New(f.Catalog, f.Writer, f.IDs, f.Guard).Table())
 }
 
-func TestWhoMaySeeAndChangeProtections(t *testing.T) {
-	tests := []struct {
-		request, body                              string
-		nobody, outsider, guest, dev, maint, admin int
-	}{
-		{"GET /projects/20/protected_branches", "", 200, 200, 200, 200, 200, 200},
-		{"GET /projects/acme%2Fsecret/protected_branches", "", 404, 404, 403, 200, 200, 200},
-		{"GET /projects/20/protected_branches/main", "", 200, 200, 200, 200, 200, 200},
-		{"POST /projects/20/protected_branches", `{"name":"x"}`, 403, 403, 403, 403, 201, 201},
-		{"POST /projects/21/protected_branches", `{"name":"x"}`, 404, 404, 403, 403, 201, 201},
-		{"PATCH /projects/20/protected_branches/main", `{"allow_force_push":true}`, 403, 403, 403, 403, 200, 200},
-		{"DELETE /projects/20/protected_branches/main", "", 403, 403, 403, 403, 204, 204},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{
-			"": tt.nobody, "otto": tt.outsider, "gus": tt.guest, "dora": tt.dev, "mary": tt.maint, "root": tt.admin,
-		} {
-			t.Run(tt.request+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestListsHaveTheInheritedOnesToo(t *testing.T) {
 	f := newForge(t)
 	all := familytest.Decode[[]Branch](t, f.As("mary", "GET /projects/acme%2Fweb/protected_branches", ""))

@@ -46,29 +46,6 @@ func newForge(t *testing.T, more ...client.Object) *familytest.Forge {
 
 const base = "/projects/20/remote_mirrors"
 
-func TestWhoMaySeeAndChangeMirrors(t *testing.T) {
-	for _, test := range []struct {
-		request, body                       string
-		nobody, outsider, dev, maint, admin int
-	}{
-		{"GET " + base, "", 401, 401, 401, 200, 200},
-		{"GET " + base + "/30", "", 401, 401, 401, 200, 200},
-		{"GET /projects/acme%2Fsecret/remote_mirrors", "", 404, 404, 401, 200, 200},
-		{"POST " + base, `{"url":"https://example.com/x.git"}`, 401, 401, 401, 201, 201},
-		{"POST /projects/21/remote_mirrors", `{"url":"https://example.com/x.git"}`, 404, 404, 401, 201, 201},
-		{"PUT " + base + "/30", `{"enabled":false}`, 401, 401, 401, 200, 200},
-		{"POST " + base + "/30/sync", "", 401, 401, 401, 204, 204},
-		{"DELETE " + base + "/30", "", 401, 401, 401, 204, 204},
-	} {
-		for user, want := range map[string]int{"": test.nobody, "otto": test.outsider, "dora": test.dev, "mary": test.maint, "root": test.admin} {
-			f := newForge(t)
-			if got := f.As(user, test.request, test.body); got.Code != want {
-				t.Errorf("%s by %q: got %d %s, want %d", test.request, user, got.Code, got.Body, want)
-			}
-		}
-	}
-}
-
 func stored(t *testing.T, f *familytest.Forge, id int64) *v1alpha1.RemoteMirror {
 	t.Helper()
 	var all v1alpha1.RemoteMirrorList

@@ -30,32 +30,6 @@ func newForge(t *testing.T) *Forge {
 	return f.Serve(users.New(f.Catalog, f.Writer, WebURL, "home").Table())
 }
 
-func TestWhoMaySeeAndChangeUsers(t *testing.T) {
-	const body = `{"email":"new@forge.example","name":"New","username":"new"}`
-	tests := []struct {
-		request, body                string
-		nobody, user, admin, blocked int
-	}{
-		{"GET /user", "", 401, 200, 200, 403},
-		{"GET /users", "", 401, 200, 200, 403},
-		{"GET /users/3", "", 401, 200, 200, 403},
-		{"POST /users", body, 401, 403, 201, 403},
-		{"PUT /users/3", `{"name":"x"}`, 401, 403, 200, 403},
-		{"DELETE /users/3", "", 401, 403, 204, 403},
-		{"POST /users/3/block", "", 401, 403, 201, 403},
-		{"POST /users/4/unblock", "", 401, 403, 201, 403},
-	}
-	for _, tt := range tests {
-		for who, want := range map[string]int{"": tt.nobody, "ann": tt.user, "root": tt.admin, "cid": tt.blocked} {
-			t.Run(tt.request+" by "+who, func(t *testing.T) {
-				if got := newForge(t).As(who, tt.request, tt.body); got.Code != want {
-					t.Errorf("got %s, want %d", got, want)
-				}
-			})
-		}
-	}
-}
-
 func TestWhatIsSeenOfAUser(t *testing.T) {
 	g := NewWithT(t)
 	f := newForge(t)
